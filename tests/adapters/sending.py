@@ -1,5 +1,6 @@
 """One request of a program with tools over the loopback provider, and what of its body a test looks at."""
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from support import Talk, get_weather, is_array, is_object, lm_of
 
 import sigadapt
 from sigadapt import Change
-from sigadapt.testing import Answer, LoopbackProvider
+from sigadapt.testing import Answer, LoopbackProvider, Received
 
 Json = dict[str, Any]
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
@@ -21,11 +22,21 @@ DONE = Answer(text="[[ ## answer ## ]]\nDone.\n\n[[ ## completed ## ]]")
 
 
 class Sent(NamedTuple):
-    """What arrived, the changes on record, and what the program got."""
+    """What arrived, the changes on record, what the program got, and the model that was asked."""
 
-    body: Any
+    received: Sequence[Received]
     changes: list[Change]
     out: Any
+    lm: Any
+
+    @property
+    def body(self) -> Any:
+        """The body of the last request."""
+        return self.received[-1].body
+
+    @property
+    def bodies(self) -> list[Json]:
+        return [each.body for each in self.received]
 
     @property
     def whats(self) -> list[tuple[str, str]]:
@@ -44,10 +55,11 @@ def send(
     demos: Sequence[Any] = (),
     adapter: Any = sigadapt.ChatAdapter,
     options: Json | None = None,
+    is_async: bool = False,
     **inputs: Any,
 ) -> Sent:
-    """Ask once; `lm` has more of the model, `options` of the adapter."""
-    script: Any = answer if callable(answer) else [answer]
+    """Ask once, and get an answer or several; `lm` has more of the model, `options` of the adapter."""
+    script: Any = answer if callable(answer) or isinstance(answer, list) else [answer]
     with LoopbackProvider(script) as provider:
         model: Any = lm_of(provider, wire, engine, **{"cache": False, "num_retries": 0, **(lm or {})})
         is_made = isinstance(adapter, dspy.Adapter)
@@ -59,9 +71,10 @@ def send(
         with dspy.context(lm=model, adapter=made):
             program: Any = dspy.Predict(signature)
             program.demos = list(demos)
-            out = program(**{"question": "Hm?", "tools": [get_weather], **inputs})
-        (received,) = provider.received
-    return Sent(received.body, [*(model.history[-1].get("changes") or ())], out)
+            given = {"question": "Hm?", "tools": [get_weather], **inputs}
+            out = asyncio.run(program.acall(**given)) if is_async else program(**given)
+    changes = [change for entry in model.history for change in entry.get("changes") or ()]
+    return Sent(provider.received, changes, out, model)
 
 
 class Failing:

@@ -133,9 +133,6 @@ def comparable_call(call: ToolCall | InvalidToolCall, *, ids: bool) -> Any:
     return call.id if ids else None, call.name, arguments, call.index, code
 
 
-# --- text fields -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("wire", "engine"), ROUTES)
 @pytest.mark.parametrize("adapter", TEXTS, ids=lambda kind: kind.__name__)
 def test_a_text_field_streams(adapter: Any, wire: str, engine: str) -> None:
@@ -162,8 +159,6 @@ def test_a_signature_without_tool_fields_streams_as_under_dspy(adapter: Any, eng
     assert ours.last == original.last
     assert ours.prediction.answer == original.prediction.answer == SAID
 
-
-# --- the prediction ----------------------------------------------------------------------------------------
 
 ANSWERS = {
     "one": Answer(calls=[PARIS]),
@@ -310,9 +305,6 @@ def test_a_cached_stream_is_the_same_prediction() -> None:
     assert again.calls == first.calls
 
 
-# --- the calls field ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("signature", [May, Must])
 @pytest.mark.parametrize(("wire", "engine"), ROUTES)
 def test_each_call_comes_whole_and_once(signature: Any, wire: str, engine: str) -> None:
@@ -388,9 +380,6 @@ def test_streamed_calls_are_checked_and_named_as_declared() -> None:
     assert cast("Any", run.calls[0]).code == "schema_mismatch"
 
 
-# --- fragments ---------------------------------------------------------------------------------------------
-
-
 def sse(*fragments: dict[str, Any], finish: str = "tool_calls") -> bytes:
     """A chat completion's stream of these `tool_calls` fragments, one a chunk."""
     deltas: list[dict[str, Any]] = [{"role": "assistant"}, *({"tool_calls": [one]} for one in fragments), {}]
@@ -447,10 +436,7 @@ def test_fragments_are_never_merged(name: str, engine: str) -> None:
     with LoopbackProvider([sse(*FRAGMENTS[name])]) as provider:
         run = stream(lm_of(provider, "openai", engine), May, sigadapt.ChatAdapter(on_invalid="keep"))
     calls = run.prediction.calls
-    assert [(call.id, call.args["city"]) for call in calls] == [
-        (calls[0].id, "Paris"),
-        (calls[1].id, "Rome"),
-    ]
+    assert [(call.id, call.args["city"]) for call in calls] == [(calls[0].id, "Paris"), (calls[1].id, "Rome")]
     assert calls.invalid == ()
     assert run.calls == [call.model_copy(update={"turn": turn_of()}) for call in calls]
 
@@ -467,9 +453,6 @@ def test_a_call_that_goes_wrong_later_is_sent_again() -> None:
     sent = [(call.id, isinstance(call, ToolCall)) for call in run.calls]
     assert sent == [("a", True), ("a", False), ("b", True)]
     assert [call.code for call in run.prediction.calls.invalid] == ["invalid_json"]
-
-
-# --- many streams at once ----------------------------------------------------------------------------------
 
 
 def test_a_stream_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,9 +35,6 @@ async def ask(
         return await predict.acall(**inputs) if mode == "async" else predict(**inputs)
 
 
-# TwoStepAdapter and BAMLAdapter
-
-
 @pytest.mark.parametrize("mode", MODES)
 async def test_two_step_extracts_from_text_and_takes_calls_as_they_are(mode: str) -> None:
     """adapter-plug-in: A two-step adapter extracts from text and takes calls as they are."""
@@ -71,9 +68,6 @@ async def test_two_step_says_when_nothing_was_extracted(mode: str) -> None:
         )
 
 
-# Structured output
-
-
 async def test_structured_output_has_a_name_and_no_strict_flag() -> None:
     """adapter-plug-in: Structured output is asked for by schema, without a strict flag."""
     with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
@@ -86,9 +80,6 @@ async def test_structured_output_has_a_name_and_no_strict_flag() -> None:
     assert form["json_schema"]["name"] == "response"
     assert form["json_schema"]["schema"]["required"] == ["place"]
     assert "strict" not in form["json_schema"]
-
-
-# Examples
 
 
 async def test_examples_with_calls_become_real_turns() -> None:
@@ -115,9 +106,6 @@ async def test_examples_with_calls_become_real_turns() -> None:
     assert messages[4]["content"] == "rain"
     assert "without `question`" in messages[5]["content"], "an incomplete example says what is missing"
     assert messages[7]["content"] == "(the result is not part of this example)"
-
-
-# Strict mode
 
 
 def schema(**properties: Any) -> dict[str, Any]:

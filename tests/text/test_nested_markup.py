@@ -124,9 +124,6 @@ def test_a_stream_says_what_the_whole_says(text: str, size: int) -> None:
     assert is_thought or "".join(shown.split()) == "".join((said or "").split())
 
 
-# Work, counted and not timed
-
-
 class CountingScan(Scan):
     """A text whose reading is counted."""
 

@@ -11,11 +11,12 @@ import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sending import DONE, Sent, history, rows, send
 from support import ENGINES, REACT_V2, Talk, json_values, lm_of
 from text_cases import WRITERS
 
 import sigadapt
-from sigadapt import Change, RequestContext, ToolCalls, ToolDecl, ToolDecls, ToolResults, Toolset
+from sigadapt import RequestContext, ToolCalls, ToolDecl, ToolDecls, ToolResults, Toolset
 from sigadapt.errors import InvalidOption, InvalidToolDecl, UnusableAnswer
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 from sigadapt.trust import sign, untrusted_history
@@ -32,7 +33,6 @@ HOSTED = [("anthropic", "anthropic/claude-haiku-4-5"), ("responses", "openai/gpt
 NOTHING: Json = {}
 INDENTS: list[int | None] = [None, 1]
 LATE = [("anthropic", "anthropic/claude-opus-4-8"), ("responses", "openai/gpt-5.5")]
-DONE = Answer(text="[[ ## answer ## ]]\nDone.\n\n[[ ## completed ## ]]")
 
 
 def find_invoice(id: str) -> str:  # noqa: A002  (as an author names it)
@@ -71,43 +71,22 @@ def naming(name: Any, *, whole: bool = False) -> Callable[[str, ToolDecls], Any]
     return search
 
 
-class Asked:
-    """What one call gave: the prediction, the bodies of its requests, and the changes on record."""
-
-    def __init__(
-        self,
-        *script: Any,
-        tools: Any = None,
-        wire: str = "openai",
-        engine: str = "auto",
-        model: str | None = None,
-        program: Any = None,
-        inputs: Json | None = None,
-        **options: Any,
-    ) -> None:
-        settings: Json = {"tool_calling": "native", "on_invalid": "keep", **options}
-        self.out: Any = None
-        self.error: Exception | None = None
-        with LoopbackProvider(list(script)) as provider:
-            lm: Any = lm_of(provider, wire, engine, **({"model": model} if model else {}))
-            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(**settings)):
-                try:
-                    self.out = (program or dspy.Predict(Talk))(
-                        tools=few() if tools is None else tools, **({"question": "Hm?"} | (inputs or {}))
-                    )
-                except sigadapt.SigadaptError as error:
-                    self.error = error
-            self.bodies = [each.body for each in provider.received]
-            entries: list[Any] = lm.history
-            self.changes: list[Change] = [each for entry in entries for each in entry.get("changes") or ()]
-
-    @property
-    def calls(self) -> list[tuple[str, Json]]:
-        return [(call.name, call.args) for call in self.out.calls or ()]
+def ask(
+    *script: Any,
+    wire: str = "openai",
+    engine: str = "auto",
+    model: str | None = None,
+    tools: Any = None,
+    **more: Any,
+) -> Sent:
+    """Ask with a few deferred tools."""
+    more["options"] = more.pop("options", {})
+    lm = {"model": model} if model else {}
+    return send(wire, engine, [*script], tools=few() if tools is None else tools, lm=lm, **more)
 
 
-def rows(body: Json) -> list[Json]:
-    return body.get("messages") or body.get("contents") or body["input"]
+def called(sent: Sent) -> list[tuple[str, Json]]:
+    return [(call.name, call.args) for call in sent.out.calls or ()]
 
 
 def grows(bodies: list[Json]) -> bool:
@@ -141,10 +120,6 @@ def agent_of(tools: Any) -> Any:
     return agent("question -> answer", tools=tools)
 
 
-def saved(history: dspy.History) -> dspy.History:
-    return dspy.History.model_validate_json(history.model_dump_json())
-
-
 @pytest.mark.parametrize(("wire", "engine", "model"), WIRES)
 def test_the_adapter_answers_searches(wire: str, engine: str, model: str | None):
     """
@@ -152,21 +127,16 @@ def test_the_adapter_answers_searches(wire: str, engine: str, model: str | None)
     tool-search: The prompt keeps its beginning
     """
     how: Json = {"wire": wire, "engine": engine, "model": model}
-    first = Asked(Answer(calls=[searching()]), Answer(calls=[routed()]), **how)
-    assert first.calls == [("find_invoice", {"id": "7"})]
+    first = ask(Answer(calls=[searching()]), Answer(calls=[routed()]), **how)
+    assert called(first) == [("find_invoice", {"id": "7"})]
     told = json.dumps(first.bodies[0])
     assert "Find an invoice" not in told
     assert "defer_loading" not in told
     assert "Find an invoice by its number." in json.dumps(rows(first.bodies[1]))
     results = ToolResults.of(first.out.calls, ["paid"])
-    then = Asked(
-        Answer(calls=[searching("pay a supplier")]),
-        DONE,
-        **how,
-        inputs={"question": "Hm?", "results": results},
-    )
+    then = ask(Answer(calls=[searching("pay a supplier")]), DONE, **how, results=results)
     event = {"question": "Hm?", "results": results, "answer": "Done."}
-    later = Asked(DONE, **how, inputs={"history": saved(dspy.History(messages=[event])), "question": "And?"})
+    later = ask(DONE, **how, history=history(event, saved=True), question="And?")
     assert grows([*first.bodies, *then.bodies])
     assert grows([*first.bodies, *later.bodies])
 
@@ -181,8 +151,8 @@ def test_searches_of_a_prompted_model_are_answered(form: str):
         for call in ((SEARCH, {"query": "find an invoice"}), (CALL, through))
     ]
     script = [Answer(text=text) for text in texts]
-    asked = Asked(*script, tool_calling="prompted", call_format=form)
-    assert asked.calls == [("find_invoice", {"id": "7"})]
+    asked = ask(*script, options={"tool_calling": "prompted", "call_format": form})
+    assert called(asked) == [("find_invoice", {"id": "7"})]
     assert grows(asked.bodies)
 
 
@@ -220,7 +190,7 @@ def test_an_agent_finds_its_tools(tools: Callable[[], Any], is_async: bool):
 def test_a_provider_s_search_comes_with_the_flags(wire: str, model: str, engine: str):
     """tool-search: The provider's search is used where the model has one."""
     flagged = {"name": "a", "parameters": {"type": "object"}, "defer_loading": True}
-    asked = Asked(DONE, tools=[flagged, {"name": "b"}], wire=wire, engine=engine, model=model)
+    asked = ask(DONE, tools=[flagged, {"name": "b"}], wire=wire, engine=engine, model=model)
     tools = asked.bodies[0]["tools"]
     assert [str(tool.get("type")).startswith("tool_search") for tool in tools].count(True) == 1
     assert json.dumps(tools).count('"defer_loading": true') == 1
@@ -239,18 +209,14 @@ def test_what_a_search_of_the_user_s_finds_joins(wire: str, model: str):
         asked.append((query, [decl.name for decl in tools]))
         return iter(["pay_supplier"])
 
-    class Later(dspy.Module):
-        def forward(self, **inputs: Any) -> Any:
-            return asyncio.run(dspy.Predict(Talk).acall(**inputs))
-
-    how: Json = {"wire": wire, "model": model, "tools": few(search=search), "program": Later()}
+    how: Json = {"wire": wire, "model": model, "tools": few(search=search), "is_async": True}
     pay = Call("pay_supplier", {"iban": "x", "eur": 1})
-    one = Asked(Answer(calls=[searching("xyzzy")]), Answer(calls=[pay]), **how)
+    one = ask(Answer(calls=[searching("xyzzy")]), Answer(calls=[pay]), **how)
     assert asked == [("xyzzy", ["find_invoice", "pay_supplier"])]
-    assert one.calls == [("pay_supplier", {"iban": "x", "eur": 1})]
+    assert called(one) == [("pay_supplier", {"iban": "x", "eur": 1})]
     assert "bank transfer" in json.dumps(rows(one.bodies[1]))
     event = {"question": "Hm?", "results": ToolResults.of(one.out.calls, ["ok"]), "answer": "Done."}
-    two = Asked(DONE, **how, inputs={"history": saved(dspy.History(messages=[event])), "question": "And?"})
+    two = ask(DONE, **how, history=history(event, saved=True), question="And?")
     assert grows([*one.bodies, *two.bodies])
 
 
@@ -295,17 +261,19 @@ def test_an_option_of_deferred_is_checked(option: str, value: Any):
 def test_a_name_that_the_search_needs_is_refused(wire: str):
     """tool-search: A tool with the name of the search is refused."""
     for name in (SEARCH, CALL):
-        asked = Asked(DONE, tools=[few(), {"name": name}], wire=wire)
-        assert isinstance(asked.error, InvalidToolDecl)
-        assert (asked.error.code, asked.error.tool, asked.bodies) == ("reserved_name", name, [])
-        assert Asked(DONE, tools=[{"name": name}], wire=wire).error is None, "where nothing is deferred"
+        with pytest.raises(InvalidToolDecl) as caught:
+            ask(DONE, tools=[few(), {"name": name}], wire=wire)
+        assert (caught.value.code, caught.value.tool) == ("reserved_name", name)
+        assert ask(DONE, tools=[{"name": name}], wire=wire).out.answer == "Done.", "where nothing is deferred"
 
 
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])
 def test_a_tool_that_is_chosen_is_shown(wire: str):
     """tool-search: A tool that the tool choice names is shown."""
-    asked = Asked(Answer(calls=[Call("find_invoice", {"id": "7"})]), wire=wire, tool_choice="find_invoice")
-    assert asked.calls == [("find_invoice", {"id": "7"})]
+    asked = ask(
+        Answer(calls=[Call("find_invoice", {"id": "7"})]), wire=wire, options={"tool_choice": "find_invoice"}
+    )
+    assert called(asked) == [("find_invoice", {"id": "7"})]
     tools: list[Json] = asked.bodies[0]["tools"]
     [tool] = [
         each for each in tools if "find_invoice" in (each.get("name"), each.get("function", {}).get("name"))
@@ -333,11 +301,11 @@ def test_a_tool_that_is_chosen_is_shown(wire: str):
 )
 def test_a_call_through_is_judged(arguments: str, good: Any, bad: Any):
     """tool-search: A call through call_tool is one of the tool named."""
-    asked = Asked(Answer(calls=[Call(CALL, arguments)]))
-    assert asked.calls == ([good] if good else [])
+    asked = ask(Answer(calls=[Call(CALL, arguments)]))
+    assert called(asked) == ([good] if good else [])
     assert [(call.name, call.code) for call in asked.out.calls.invalid] == ([bad] if bad else [])
     results = ToolResults.of(asked.out.calls, ["ok"] if good else [])
-    [body] = Asked(DONE, inputs={"results": results}).bodies
+    [body] = ask(DONE, results=results).bodies
     assert not unpaired(body)
     assert named(body) == [CALL]
 
@@ -352,10 +320,10 @@ def test_what_was_called_through_goes_back_as_it_came(args: Json, indent: int | 
     except UnicodeEncodeError:
         return
     tools = Toolset("t", [{"name": "any", "parameters": {"type": "object"}}]).deferred()
-    asked = Asked(Answer(calls=[Call(CALL, text)]), tools=tools)
+    asked = ask(Answer(calls=[Call(CALL, text)]), tools=tools)
     calls = ToolCalls.model_validate_json(asked.out.calls.model_dump_json())
     results = ToolResults.of(calls, ["ok"] * len(calls))
-    [body] = Asked(DONE, tools=tools, inputs={"results": results}).bodies
+    [body] = ask(DONE, tools=tools, results=results).bodies
     if calls:
         assert [
             call["function"]["arguments"] for row in rows(body) for call in row.get("tool_calls", ())
@@ -364,21 +332,19 @@ def test_what_was_called_through_goes_back_as_it_came(args: Json, indent: int | 
 
 def test_a_hidden_tool_is_called_directly():
     """tool-search: A hidden tool that is called directly is called."""
-    asked = Asked(Answer(calls=[Call("find_invoice", {"id": "7"})]))
-    assert asked.calls == [("find_invoice", {"id": "7"})]
+    asked = ask(Answer(calls=[Call("find_invoice", {"id": "7"})]))
+    assert called(asked) == [("find_invoice", {"id": "7"})]
     assert len(asked.bodies) == 1
 
 
 def test_custom_tools_are_found_and_called():
     """tool-search: A call through call_tool is one of the tool named."""
     tools = Toolset("t", [{"type": "custom", "name": "run", "description": "Run code."}]).deferred()
-    asked = Asked(
-        Answer(calls=[searching("code")]), Answer(calls=[routed("run", input="1 + 1")]), tools=tools
-    )
+    asked = ask(Answer(calls=[searching("code")]), Answer(calls=[routed("run", input="1 + 1")]), tools=tools)
     assert [(call.name, call.arguments, call.is_custom) for call in asked.out.calls] == [
         ("run", "1 + 1", True)
     ]
-    [body] = Asked(DONE, tools=tools, inputs={"results": ToolResults.of(asked.out.calls, ["2"])}).bodies
+    [body] = ask(DONE, tools=tools, results=ToolResults.of(asked.out.calls, ["2"])).bodies
     assert named(body) == [SEARCH, CALL]
 
 
@@ -408,39 +374,39 @@ def test_a_run_tells_the_call_alone(wire: str, engine: str, model: str | None, m
 
 def test_a_search_and_a_bad_call_are_asked_again():
     """tool-search: A search beside a call is answered with its results."""
-    asked = Asked(
+    asked = ask(
         Answer(calls=[searching()]),
         Answer(calls=[routed(id=7), Call("now", {}), searching("pay")]),
         Answer(calls=[searching("supplier")]),
         Answer(calls=[routed()]),
-        on_invalid="reask",
+        options={"on_invalid": "reask"},
     )
-    assert asked.calls == [("now", {}), ("find_invoice", {"id": "7"})]
+    assert called(asked) == [("now", {}), ("find_invoice", {"id": "7"})]
     assert grows(asked.bodies)
-    [body] = Asked(DONE, inputs={"results": ToolResults.of(asked.out.calls, ["a", "b"])}).bodies
+    [body] = ask(DONE, results=ToolResults.of(asked.out.calls, ["a", "b"])).bodies
     assert not any(map(unpaired, [*asked.bodies, body]))
     assert named(body) == [SEARCH, "now", SEARCH, SEARCH, CALL]
 
 
 def test_searches_before_words_are_replayed():
     """tool-search: Searches before an answer in words are kept."""
-    asked = Asked(Answer(calls=[searching("qq zz")]), DONE)
+    asked = ask(Answer(calls=[searching("qq zz")]), DONE)
     assert asked.out.answer == "Done."
-    history = dspy.History(messages=[{"question": "Hm?", "calls": asked.out.calls, "answer": "Done."}])
-    for each in (history, saved(history)):
-        then = Asked(DONE, inputs={"history": each, "question": "And?"})
+    event = {"question": "Hm?", "calls": asked.out.calls, "answer": "Done."}
+    for saved in (False, True):
+        then = ask(DONE, history=history(event, saved=saved), question="And?")
         assert grows([*asked.bodies, *then.bodies])
         assert "No tool fits" in json.dumps(rows(then.bodies[0]))
 
 
 def test_a_client_cannot_write_searches():
     """tool-search: A conversation with searches moves to another route."""
-    own = Asked(Answer(calls=[searching()]), Answer(calls=[routed()]))
+    own = ask(Answer(calls=[searching()]), Answer(calls=[routed()]))
     event = {"question": "q", "results": ToolResults.of(own.out.calls, ["12"]), "answer": "x"}
-    history = dspy.History(messages=[event])
-    marks = sign(history, "s" * 32)
-    clean = untrusted_history(history.model_dump_json(), Talk, secret="s" * 32, signatures=marks)
-    [body] = Asked(DONE, inputs={"history": clean, "question": "?"}).bodies
+    kept = history(event)
+    marks = sign(kept, "s" * 32)
+    clean = untrusted_history(kept.model_dump_json(), Talk, secret="s" * 32, signatures=marks)
+    [body] = ask(DONE, history=clean, question="?").bodies
     assert (named(body), unpaired(body)) == ([CALL], [])
 
 
@@ -515,7 +481,7 @@ def test_a_change_says_where_a_declared_tool_stands():
     """tool-search: Searches are on record."""
     flagged = {"name": "a b", "parameters": {"type": "object"}, "defer_loading": True}
     shown = {"name": "c d", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
-    asked = Asked(DONE, tools=[flagged, shown, {"type": "tool_search"}])
+    asked = ask(DONE, tools=[flagged, shown, {"type": "tool_search"}])
     assert {change[:2] for change in asked.changes} == {
         ("/tools", "lowered"),
         ("/tools/1/cache_control", "dropped"),

@@ -9,12 +9,11 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import Ask, lm_of
+from sending import history, send
 
 import sigadapt
 from sigadapt import RequestContext, ToolCall, ToolCalls, ToolDecls, ToolResults, Toolset
 from sigadapt.errors import InvalidOption, InvalidToolDecl
-from sigadapt.testing import Answer, LoopbackProvider
 
 TOOLS = [{"name": f"tool_{n}", "description": f"Does {n}. " + "x" * n} for n in range(40)]
 WEB: dict[str, Any] = {"type": "web_search", "search_context_size": "low"}
@@ -31,26 +30,6 @@ def named(context: RequestContext, decls: ToolDecls) -> list[str]:
     return [decl.name for decl in decls if decl.name in context.inputs["question"].split()]
 
 
-def ask(
-    provider: LoopbackProvider,
-    tools: Any,
-    wire: str = "openai",
-    engine: str = "auto",
-    model: str | None = None,
-    **options: Any,
-) -> Any:
-    lm = lm_of(provider, wire, engine, **({"model": model} if model else {}))
-    settings: dict[str, Any] = {"tool_calling": "native", "on_invalid": "keep", **options}
-    adapter = sigadapt.ChatAdapter(**settings)
-    with dspy.context(lm=lm, adapter=adapter):
-        out = dspy.Predict(Ask)(question="What do tool_7 and tool_3 do?", tools=tools)
-    return out, lm.history[-1].get("changes") or ()
-
-
-def saved_as_json(history: dspy.History) -> dspy.History:
-    return dspy.History.model_validate_json(history.model_dump_json())
-
-
 def test_tools_of_earlier_turns_and_native_tools_stay():
     """toolsets: What the conversation has called stays declared."""
     calls = ToolCalls([ToolCall(id="c1", name="tool_1", args={})])
@@ -61,14 +40,14 @@ def test_tools_of_earlier_turns_and_native_tools_stay():
     toolset = Toolset("many", [*TOOLS, WEB]).retrieved(named)
     for inputs, names in [
         ({"results": ToolResults.of(calls, ["1"])}, ["tool_1"]),
-        ({"history": dspy.History(messages=[event])}, ["tool_2"]),
-        ({"history": dspy.History(messages=[event, saved, dspys])}, ["tool_1", "tool_2", "tool_4"]),
-        ({"history": saved_as_json(dspy.History(messages=[event]))}, ["tool_2"]),
-        ({"history": saved_as_json(dspy.History(messages=[dspys, event]))}, ["tool_2", "tool_4"]),
+        ({"history": history(event)}, ["tool_2"]),
+        ({"history": history(event, saved, dspys)}, ["tool_1", "tool_2", "tool_4"]),
+        ({"history": history(event, saved=True)}, ["tool_2"]),
+        ({"history": history(dspys, event, saved=True)}, ["tool_2", "tool_4"]),
         ({"results": ToolResults.of(earlier, ["2"]).model_dump(mode="json")}, ["tool_2"]),
         ({"results": ToolResults.of(earlier, ["2"]).model_dump()}, ["tool_2"]),
-        ({"history": dspy.History(messages=[event, saved]).model_dump()}, ["tool_1", "tool_2"]),
-        ({"history": dspy.History(messages=[event]).model_dump(mode="json")}, ["tool_2"]),
+        ({"history": history(event, saved).model_dump()}, ["tool_1", "tool_2"]),
+        ({"history": history(event).model_dump(mode="json")}, ["tool_2"]),
         ({"message": {"rounds": [None, {}, {"calls": 7}, {"calls": {"tool_calls": 1}}]}}, []),
         ({"message": OPENAIS}, ["tool_5"]),
         ({"message": {"tool_calls": [None, 7, {}, {"function": 1}]}, "other": {"tool_calls": "no"}}, []),
@@ -111,8 +90,8 @@ def test_the_same_tools_give_the_same_request(names: list[str]):
 def test_an_alias_is_named_as_it_was_declared():
     """request-shaping: A budget of bytes refuses a large tool set."""
     refused = pytest.raises(InvalidToolDecl, match=r"'crm\.find all'")
-    with LoopbackProvider([Answer(text="Hm.")]) as provider, refused as caught:
-        ask(provider, [{"name": "crm.find all"}], max_tool_bytes=10)
+    with refused as caught:
+        send(tools=[{"name": "crm.find all"}], options={"max_tool_bytes": 10})
     assert caught.value.tool == "crm.find all"
 
 

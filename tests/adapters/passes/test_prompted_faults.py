@@ -164,8 +164,6 @@ def test_every_exception_is_of_a_fault_and_a_form() -> None:
     assert all(reason for _, reason in EXCEPTIONS.values())
 
 
-# The forms that write arguments in another way than JSON
-
 PYTHON = {
     "a good call": 'get_weather(city="Paris")',
     "two good calls": 'get_weather(city="Paris"), get_weather(city="Rome")',
@@ -249,8 +247,6 @@ def test_a_fault_without_json_has_the_code_that_it_has_natively(form: str, name:
     if words[1] and words[1][0][2] in ("schema_mismatch", "unknown_tool", "not_an_object", "duplicate_key"):
         assert [one[4] for one in words[1]] == [one[4] for one in native[1]]
 
-
-# Over other wires and engines, and the other policies
 
 COLUMNS = [
     *(("openai", engine) for engine in ENGINES),
@@ -360,8 +356,6 @@ def looped(name: str, adapter: Any, form: str = "") -> Any:
     ]
     return out.answer, out.termination_reason, results, ran, len(provider.received)
 
-
-# What only text can do, and what natively stands elsewhere in the answer
 
 NAMELESS = ['{"arguments":{}}', '{"name":null,"arguments":{}}', '{"name":"","arguments":{}}']
 

@@ -50,9 +50,6 @@ def test_fields_beside_calls_are_parsed_from_what_remains(kind: Any) -> None:
     assert out.answer == "Soon."
 
 
-# The conversation
-
-
 def test_a_turn_and_its_results_are_said_in_words() -> None:
     """prompted-calling: The turn and its results."""
     out, _, _ = ask(f"Look.\n{IN_PARIS}{IN_ROME}", signature=Turns)
@@ -91,9 +88,6 @@ def test_a_conversation_may_change_its_mode_in_the_middle() -> None:
     assert last.answer == "Mild."
 
 
-# Choices, and what cannot be enforced
-
-
 def test_a_call_that_the_choice_does_not_allow_is_a_bad_one() -> None:
     """prompted-calling: A forced choice."""
     adapter = sigadapt.ChatAdapter(tool_calling="prompted", tool_choice="none", on_invalid="keep")
@@ -108,9 +102,6 @@ def test_a_tool_that_the_provider_runs_is_on_record_as_left_out() -> None:
     assert whats == [("/tools", "lowered"), ("/tools/1", "dropped"), ("/parallel_tool_calls", "lowered")]
 
 
-# recover=True, and the hint where it is off
-
-
 def test_a_native_answer_with_calls_in_its_text_is_read_where_asked() -> None:
     """prompted-calling: Calls leaked into a native answer's text."""
     leaked = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>"
@@ -122,9 +113,6 @@ def test_a_native_answer_with_calls_in_its_text_is_read_where_asked() -> None:
     with pytest.raises(MissingToolCalls) as caught:
         ask(leaked, adapter=sigadapt.ChatAdapter(tool_calling="native"), signature=Must)
     assert "looks like a qwen3-coder-xml call of 'get_weather'; recover=True reads it" in str(caught.value)
-
-
-# Other models
 
 
 def test_a_text_completion_model_calls_tools() -> None:
@@ -148,8 +136,6 @@ def test_a_text_completion_model_calls_tools() -> None:
     assert "<tools>" in asked[0]
     assert asked[0].endswith("weather?")
 
-
-# Properties
 
 names = st.sampled_from(["now", "get_weather", "files.read", "send-mail"])
 plain = st.text(st.sampled_from("abc XYZ,.!?äé\n"), max_size=60).map(str.strip)

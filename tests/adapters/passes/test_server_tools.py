@@ -6,6 +6,7 @@ from typing import Any
 
 import dspy
 import pytest
+from sending import DONE, Sent, send
 from support import ENGINES, Turns, lm_of
 
 import sigadapt
@@ -14,7 +15,6 @@ from sigadapt.testing import Answer, Call, LoopbackProvider
 
 TOKEN = "tok-of-a-test-1234"  # noqa: S105  (of no server)
 MODELS = {"gemini": "gemini/gemini-3-flash-preview"}
-DONE = Answer(text="[[ ## answer ## ]]\nSo.")
 
 
 def get_weather(city: str) -> str:
@@ -27,33 +27,17 @@ def my_search(query: str) -> str:
     return f"found {query}"
 
 
-class Sent:
-    """What a provider got, and what came of it."""
+def ask(
+    wire: str, *tools: Any, answer: Any = DONE, engine: str = "auto", model: str | None = None, **options: Any
+) -> Sent:
+    chosen = model or MODELS.get(wire)
+    lm = {"model": chosen} if chosen else {}
+    return send(wire, engine, answer, signature=Turns, tools=list(tools), lm=lm, options=options)
 
-    def __init__(
-        self,
-        wire: str,
-        *tools: Any,
-        answer: Any = DONE,
-        engine: str = "auto",
-        record: Any = None,
-        **options: Any,
-    ) -> None:
-        model = options.pop("model", MODELS.get(wire))
-        with LoopbackProvider([answer], record=record) as provider:
-            lm = lm_of(provider, wire, engine, **({"model": model} if model else {}))
-            made: Any = sigadapt.ChatAdapter
-            adapter = made(**{"tool_calling": "native", **options})
-            with dspy.context(lm=lm, adapter=adapter):
-                ask: Any = dspy.Predict(Turns)
-                self.out = ask(question="q", tools=list(tools))
-            (received,) = provider.received
-        self.body, self.headers = received.body, received.headers
-        self.tools: list[Any] = [
-            tool for tool in self.body.get("tools", []) if "get_weather" not in str(tool)
-        ]
-        self.history: Any = lm.history
-        self.changes: list[Any] = [change for entry in self.history for change in entry.get("changes") or ()]
+
+def told(sent: Sent) -> list[Any]:
+    """The tools that arrived, but for the function beside them."""
+    return [tool for tool in sent.body.get("tools", []) if "get_weather" not in str(tool)]
 
 
 DOMAINS: Any = {"allowed_domains": ["a.test"], "blocked_domains": ["b.test"]}
@@ -98,16 +82,16 @@ def test_words(engine: str, wire: str, model: str | None, tool: Any, words: dict
     """server-tools: Each provider gets its own words."""
     if engine == "litellm" and wire == "gemini":
         pytest.skip("LiteLLM leaves out some, and writes another anew")
-    sent = Sent(wire, get_weather, tool, engine=engine, **({"model": model} if model else {}))
-    assert sent.tools == [words]
+    sent = ask(wire, get_weather, tool, engine=engine, **({"model": model} if model else {}))
+    assert told(sent) == [words]
     assert not [change for change in sent.changes if tool.kind in change.why]
     assert "get_weather" in str(sent.body["tools"])
 
 
 def test_lost_options() -> None:
     """server-tools: An option that a route lacks is on record."""
-    sent = Sent("gemini", WebSearch(allowed_domains=["a.test"], max_uses=3))
-    assert sent.tools == [{"googleSearch": {}}]
+    sent = ask("gemini", WebSearch(allowed_domains=["a.test"], max_uses=3))
+    assert told(sent) == [{"googleSearch": {}}]
     assert [(change.where, change.what, change.why) for change in sent.changes] == [
         ("/tools/0/allowed_domains", "dropped", "WebSearch has no 'allowed_domains' on this route"),
         ("/tools/0/max_uses", "dropped", "WebSearch has no 'max_uses' on this route"),
@@ -117,22 +101,22 @@ def test_lost_options() -> None:
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])
 def test_dropped(wire: str) -> None:
     """server-tools: Without a stand-in a missing tool is dropped on record."""
-    sent = Sent(wire, FileSearch(["vs_1"]))
+    sent = ask(wire, FileSearch(["vs_1"]))
     assert "tools" not in sent.body
     assert "this route has no FileSearch" in str(sent.changes)
 
 
 def test_gemini_over_litellm() -> None:
     """server-tools: A stand-in takes the place of a missing tool."""
-    sent = Sent("gemini", get_weather, WebSearch(local=my_search), engine="litellm")
+    sent = ask("gemini", get_weather, WebSearch(local=my_search), engine="litellm")
     assert "my_search" in str(sent.body["tools"])
 
 
 def test_own_words_win() -> None:
     """server-tools: A provider's own words win."""
     raw = {"type": "web_search_20260209", "name": "web_search", "max_uses": 1}
-    sent = Sent("anthropic", WebSearch(max_uses=9), raw)
-    assert sent.tools == [raw]
+    sent = ask("anthropic", WebSearch(max_uses=9), raw)
+    assert told(sent) == [raw]
     assert "the provider's own words" in str(sent.changes)
 
 
@@ -144,13 +128,13 @@ def test_options_of_one_provider() -> None:
         "gemini": {"googleSearch": {"timeRangeFilter": {}}},
     }
     search = WebSearch(allowed_domains=["a.test"], options=options)
-    assert Sent("anthropic", search).tools[0]["type"] == "web_search_20260209"
-    assert Sent("openai", search, model="openrouter/x/y").tools[0]["parameters"] == {
+    assert told(ask("anthropic", search))[0]["type"] == "web_search_20260209"
+    assert told(ask("openai", search, model="openrouter/x/y"))[0]["parameters"] == {
         "allowed_domains": ["a.test"],
         "max_results": 3,
     }
-    assert Sent("gemini", search).tools == [{"googleSearch": {"timeRangeFilter": {}}}]
-    assert Sent("responses", search).tools == [
+    assert told(ask("gemini", search)) == [{"googleSearch": {"timeRangeFilter": {}}}]
+    assert told(ask("responses", search)) == [
         {"type": "web_search", "filters": {"allowed_domains": ["a.test"]}}
     ]
 
@@ -167,13 +151,13 @@ CHOICES = [
 def test_tool_choices(wire: str, asked: str, told: Any) -> None:
     """server-tools: A tool choice may name a server tool."""
     answer = Answer(calls=[Call("my_search", {"query": "x"})]) if wire == "openai" else DONE
-    sent = Sent(wire, get_weather, WebSearch(local=my_search), tool_choice=asked, answer=answer)
+    sent = ask(wire, get_weather, WebSearch(local=my_search), tool_choice=asked, answer=answer)
     assert sent.body["tool_choice"] == told
 
 
 def test_a_choice_of_what_is_not_sent() -> None:
     """server-tools: A tool choice may name a server tool."""
-    sent = Sent("openai", get_weather, WebSearch(), tool_choice="WebSearch")
+    sent = ask("openai", get_weather, WebSearch(), tool_choice="WebSearch")
     assert sent.body.get("tool_choice") in (None, "auto")
     assert "it names is not sent" in str(sent.changes)
 
@@ -184,17 +168,17 @@ def test_anthropics_servers() -> None:
         McpServer("docs", "https://a.test/", token=TOKEN, allowed_tools=["read"]),
         McpServer("w", "https://b.test/"),
     ]
-    sent = Sent("anthropic", get_weather, *servers)
+    sent = ask("anthropic", get_weather, *servers)
     assert sent.body["mcp_servers"] == [
         {"type": "url", "name": "docs", "url": "https://a.test/", "authorization_token": TOKEN},
         {"type": "url", "name": "w", "url": "https://b.test/"},
     ]
     chosen = {"default_config": {"enabled": False}, "configs": {"read": {"enabled": True}}}
-    assert sent.tools == [
+    assert told(sent) == [
         {"type": "mcp_toolset", "mcp_server_name": "docs", **chosen},
         {"type": "mcp_toolset", "mcp_server_name": "w"},
     ]
-    assert sent.headers["anthropic-beta"].count("mcp-client") == 1
+    assert sent.received[0].headers["anthropic-beta"].count("mcp-client") == 1
 
 
 BETAS = [
@@ -207,7 +191,7 @@ BETAS = [
 @pytest.mark.parametrize(("tool", "header"), BETAS)
 def test_anthropics_tools_get_the_header_that_they_need(tool: dict[str, Any], header: str | None) -> None:
     """server-tools: A tool that needs a beta header gets it"""
-    assert Sent("anthropic", get_weather, tool).headers.get("anthropic-beta") == header
+    assert ask("anthropic", get_weather, tool).received[0].headers.get("anthropic-beta") == header
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -217,7 +201,11 @@ def test_a_token(engine: str, wire: str, tmp_path: Path) -> None:
     if (wire, engine) == ("anthropic", "litellm"):
         pytest.skip("LiteLLM refuses MCP servers of Claude; they are dropped on record")
     record = tmp_path / "exchanges.jsonl"
-    sent = Sent(wire, McpServer("docs", "https://a.test/", token=TOKEN), engine=engine, record=record)
-    assert TOKEN in json.dumps(sent.body)
+    server = McpServer("docs", "https://a.test/", token=TOKEN)
+    with LoopbackProvider([DONE], record=record) as provider:
+        lm: Any = lm_of(provider, wire, engine)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            out = dspy.Predict(Turns)(question="q", tools=[server])
+    assert TOKEN in json.dumps(provider.received[0].body)
     assert TOKEN not in record.read_text("utf-8")
-    assert TOKEN not in str(sent.changes) + str(sent.history) + repr(sent.out)
+    assert TOKEN not in str(lm.history) + repr(out)

@@ -58,8 +58,6 @@ def wired() -> Any:
         provider.__exit__(None, None, None)
 
 
-# ---- paused turns ----
-
 WEB: Json = {"type": "web_search_20250305", "name": "web_search"}
 LOOK: Json = {"type": "text", "text": "Let me look."}
 SEARCH: Json = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
@@ -76,9 +74,6 @@ def test_a_turn_that_pauses_for_ever_ends(wired: Any, max_pauses: int) -> None:
     assert caught.value.code == "paused"
     assert len(wire.sent) == max_pauses + 1
     assert "Let me look." in (caught.value.choice.text or "")
-
-
-# ---- tools that the program runs ----
 
 
 SHOT = dspy.Image(url="data:image/png;base64,iVBORw0KGgo=")
@@ -281,9 +276,6 @@ def test_tool_references_reach_claude(wired: Any) -> None:
         assert json.loads(sent(late)) == more
 
 
-# ---- tools beside tools ----
-
-
 def test_a_forced_choice_stays_with_the_setting(wired: Any) -> None:
     """request-shaping: Gemini's own tools beside functions."""
     call = {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}}
@@ -295,8 +287,6 @@ def test_a_forced_choice_stays_with_the_setting(wired: Any) -> None:
         "ANY",
     )
 
-
-# ---- reasoning of OpenAI-like servers ----
 
 CALL: Json = {
     "id": "t1",
@@ -336,9 +326,6 @@ def test_a_call_left_in_the_thinking_is_read_on_request(wired: Any) -> None:
     )
     assert [(call.args, call.altered) for call in out.calls] == [({"city": "Paris"}, ("recovered",))]
     assert out.calls.reasoning.strip() == "Hm."
-
-
-# ---- small ----
 
 
 def test_a_call_in_two_forms_is_one() -> None:

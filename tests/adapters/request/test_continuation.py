@@ -68,9 +68,6 @@ def arguments(calls: Any) -> list[Any]:
     return [call.args for call in calls]
 
 
-# The conversation in a request, whatever the wire
-
-
 class Result(NamedTuple):
     id: str | None
     text: str
@@ -163,9 +160,6 @@ READ = {
 }
 
 
-# What the second request says
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("wire", "engine", "flags"), ROUTES)
 async def test_a_reask_goes_on_with_the_conversation(wire: str, engine: str, flags: bool, mode: str) -> None:
@@ -216,9 +210,6 @@ async def test_what_cannot_be_replayed_is_quoted(wire: str, engine: str, sent: s
     assert bad.text.endswith(f"You sent: {sent}")
     assert not good.text.startswith("ERROR: ")
     assert arguments(out.calls) == [{"city": "Paris"}, {"city": "Rome"}]
-
-
-# How often it asks
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -272,9 +263,6 @@ async def test_each_reask_goes_on_with_all_before_it(engine: str, mode: str) -> 
     assert (usage["prompt_tokens"], usage["completion_tokens"]) == (70, 7)
 
 
-# Ids and positions
-
-
 def unique(calls: ToolCalls) -> bool:
     every = [*calls, *calls.invalid]
     by_place = sorted(every, key=lambda call: call.index)
@@ -297,9 +285,6 @@ async def test_positions_are_unique_in_the_error_too() -> None:
     assert unique(calls)
 
 
-# Candidates
-
-
 async def test_candidates_that_went_wrong_alike_are_told_apart_by_the_cache() -> None:
     """tool-call-outputs: Candidates are asked again each by itself."""
     cities = (f"City {n}" for n in range(100))
@@ -315,9 +300,6 @@ async def test_candidates_that_went_wrong_alike_are_told_apart_by_the_cache() ->
         ["City 0", "City 1"]
     ] * 2
     assert len(provider.received) == 4, "what was asked before is in the cache"
-
-
-# A call made again
 
 
 @pytest.mark.parametrize(("wire", "engine", "_"), ROUTES)
@@ -372,9 +354,6 @@ async def test_a_turn_that_only_repeats_goes_back_too() -> None:
     ]
 
 
-# A reask answered in text
-
-
 async def test_marked_text_fills_its_fields_after_a_reask() -> None:
     """tool-call-outputs: A reask answered in text keeps the text."""
     text = "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]"
@@ -382,9 +361,6 @@ async def test_marked_text_fills_its_fields_after_a_reask() -> None:
         out = await ask(provider, May)
     assert out.answer == "Sunny."
     assert arguments(out.calls) == [{"city": "Paris"}]
-
-
-# Adapters, field types and leniency
 
 
 @pytest.mark.parametrize("signature", [Must, May, Theirs])
@@ -429,6 +405,3 @@ async def test_what_was_salvaged_goes_back_as_it_was_accepted() -> None:
     _, calls, results = turn(*reversed(provider.received))
     assert [args for _, _, args in calls] == [{"city": "Paris"}, {"city": "Oslo"}, {"city": 42}]
     assert [result.text.startswith("ERROR: ") for result in results] == [False, False, True]
-
-
-# What only a hostile answer holds

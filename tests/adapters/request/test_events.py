@@ -167,9 +167,6 @@ def test_an_example_whose_calls_are_none_is_refused(calls: Any):
     assert (caught.value.code, caught.value.field) == ("unreadable_history", "calls")
 
 
-# ---- ids ----
-
-
 NATURAL = st.sampled_from(
     ["call_0", "call_1", "call_2", "", "demo_0_0", "call_0_00bdcdb7", "x" * 80, "a b", "ü"]
 )
@@ -206,7 +203,8 @@ def test_any_ids_go_out_unique_and_come_back_paired(
     before = [each.model_dump_json() for each in every]
     events = [{**Q, "results": each, "answer": "So."} for each in every] if as_events else []
     results = None if as_events else functools.reduce(operator.add, every)
-    body, changes, _ = send(*route, history=history(*events), results=results, **Q)
+    sent = send(*route, history=history(*events), results=results, **Q)
+    body = sent.body
     if route[1] == "auto":
         assert refusal(route[0], body, {}) is None
     text = json.dumps(body)
@@ -215,6 +213,6 @@ def test_any_ids_go_out_unique_and_come_back_paired(
     if route[0] == "openai":
         ids = [call["id"] for row in rows(body) for call in row.get("tool_calls") or ()]
         given_ids = [call.id for each in every for call in each.rounds[0].calls.in_order()]
-        renamed = [change for change in changes if change.where.endswith("/id")]
+        renamed = [change for change in sent.changes if change.where.endswith("/id")]
         assert len(renamed) == sum(new != old for new, old in zip(ids, given_ids, strict=True)), "on record"
     assert [each.model_dump_json() for each in every] == before, "the given results are not changed"

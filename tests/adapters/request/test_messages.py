@@ -31,8 +31,6 @@ def ask(lm: Any, **inputs: Any) -> Any:
         return dspy.Predict(Talk)(tools=inputs.pop("tools", TOOLS), **inputs)
 
 
-# ---- any sequence of turns ----
-
 words = st.text(min_size=1, max_size=20).filter(str.strip)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=10),
@@ -149,8 +147,6 @@ def test_what_react_rebuilds_keeps_the_turn():
     rebuilt = dspy.ToolCalls(tool_calls=[call])
     assert ToolCalls.model_validate(rebuilt).turn == turn
 
-
-# ---- from one provider to another ----
 
 PROVIDERS = {
     "responses": "openai",
@@ -292,9 +288,6 @@ def names_of(form: str, sent: dict[str, Any]) -> list[str]:
     if form == "bedrock":
         return [tool["toolSpec"]["name"] for tool in sent["toolConfig"]["tools"]]
     return [tool.get("function", tool)["name"] for tool in sent["tools"]]
-
-
-# ---- what a tool gave, as text ----
 
 
 class Note(pydantic.BaseModel):

@@ -3,14 +3,11 @@
 import json
 from typing import Any
 
-import dspy
 import pytest
-from support import Talk, lm_of
+from sending import Json, history, send
 
-import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
-from sigadapt.testing import Answer, LoopbackProvider
 
 ONE = ToolCall(id="t1", name="look_up", args={"city": "Paris"})
 TWO = ToolCall(id="t2", name="look_up", args={"city": "Rome"})
@@ -28,18 +25,12 @@ def look_up(city: str) -> str:
 
 
 def sent(
-    events: list[Any], *, wire: str = "openai", orphans: Any = "heal", mode: Any = "native", **inputs: Any
-) -> tuple[dict[str, Any], list[str]]:
+    events: list[Any], *, wire: str = "openai", orphans: Any = "heal", **inputs: Any
+) -> tuple[Json, list[str]]:
     """The body that a history makes, and the record of what was healed."""
-    inputs = {"question": "next?"} | inputs
-    adapter = sigadapt.ChatAdapter(tool_calling=mode, orphans=orphans)
-    with LoopbackProvider([Answer(text="Done.")]) as provider:
-        lm: Any = lm_of(provider, wire, cache=False)
-        with dspy.context(lm=lm, adapter=adapter):
-            history = dspy.History(messages=events)
-            dspy.Predict(Talk)(tools=[look_up], history=history, **inputs)
-        changes = [change for entry in lm.history for change in entry.get("changes", ())]
-        return provider.received[0].body, [change.why for change in changes if change.what == "healed"]
+    given: Any = {"question": "next?", "tools": [look_up], **inputs}
+    made = send(wire, history=history(*events), options={"orphans": orphans}, **given)
+    return made.body, [change.why for change in made.changes if change.what == "healed"]
 
 
 def roles(body: dict[str, Any]) -> list[str]:

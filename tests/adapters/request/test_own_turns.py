@@ -185,9 +185,6 @@ def both_texts(block: Json, before: Json) -> bool:
     return "text" in block and "text" in before and bool(block.get("thought")) == bool(before.get("thought"))
 
 
-# ---- chat completions ----
-
-
 @pytest.mark.parametrize("kind", list(CHAT))
 def test_a_chat_message_goes_back_as_it_came(chat: Wire, kind: str) -> None:
     """conversations: Fields of a chat message that its server wants back."""
@@ -241,9 +238,6 @@ def _plain_chat() -> Json:
     return {"role": "assistant", "content": "Hi.", "annotations": nothing, "tool_calls": calls}
 
 
-# ---- what the program changed ----
-
-
 def test_thinking_that_led_to_a_call_taken_out_goes_with_it() -> None:
     """conversations: A turn that the program changed."""
     blocks = BLOCKS["responses"]
@@ -289,9 +283,6 @@ def test_code_that_waits_for_results_finds_its_container() -> None:
     with wired("openai") as served:
         served.sent_back(calls)
         assert "container" in served.changes[0]
-
-
-# ---- other providers, other doors, other states ----
 
 
 def nested(levels: int) -> Any:

@@ -34,8 +34,6 @@ def ask(lm: Any, **inputs: Any) -> Any:
         return dspy.Predict(Talk)(tools=ToolDecls([declared("get_weather")]), **inputs)
 
 
-# ---- half of a surrogate pair ----
-
 texts = st.text(st.sampled_from('aé\ud83d\ude00😀"\\$'), max_size=4)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | texts,
@@ -104,9 +102,6 @@ def test_half_a_pair_is_sent_as_it_was_read(column: str):
         assert json.dumps(served.sent[0], ensure_ascii=False).count("half \ufffd") == 2
         changes: Any = lm.history[-1].get("changes", ())
         assert [each.what for each in changes if "/content" in each.where] == ["lowered"]
-
-
-# ---- what nobody saved ----
 
 
 @st.composite

@@ -111,8 +111,8 @@ def test_a_field_that_a_wire_has_is_on_it(wire: str, engine: str, fields: Json):
     """request-shaping: A declared field leaves or is recorded."""
     shape = SHAPES["gemini" if wire == "gemini" else "anthropic"]
     search = [SEARCHES[wire]] if "defer_loading" in fields else []
-    body, changes, _ = send(wire, engine, tools=[shape(fields), *search])
-    tools = body["tools"]
+    sent = send(wire, engine, tools=[shape(fields), *search])
+    changes, tools = sent.changes, sent.body["tools"]
     tool = tools[-1 if wire == "responses" else 0]
     tool = tool["functionDeclarations"][0] if wire == "gemini" else tool
     word = {"gemini": "parametersJsonSchema", "anthropic": "input_schema"}.get(wire, "parameters")

@@ -111,8 +111,8 @@ NAMED: Json = {"responses": HOSTED, "anthropic": {"type": "tool", "name": "web_s
 def test_a_tool_that_the_provider_runs_is_chosen(wire: str, engine: str, word: str):
     """request-shaping: A tool that the provider runs may be chosen."""
     choice = word if word == "web_search" else NAMED[wire]
-    body, changes, _ = send(wire, engine, tools=RUN_THERE[wire], options={"tool_choice": choice})
-    assert (body["tool_choice"], changes) == (NAMED[wire], [])
+    sent = send(wire, engine, tools=RUN_THERE[wire], options={"tool_choice": choice})
+    assert (sent.body["tool_choice"], sent.changes) == (NAMED[wire], [])
 
 
 def test_a_choice_with_one_call_at_a_time():
@@ -132,8 +132,8 @@ def test_a_choice_with_one_call_at_a_time():
 def test_gemini_checks_calls_where_it_is_asked_to():
     """request-shaping: A tool choice travels in the provider's form."""
     config = {"mode": "VALIDATED", "allowedFunctionNames": ["one"]}
-    body, changes, _ = send("gemini", tools=TOOLS[:2], options={"tool_choice": config})
-    assert (body["toolConfig"], changes) == ({"functionCallingConfig": config}, [])
+    sent = send("gemini", tools=TOOLS[:2], options={"tool_choice": config})
+    assert (sent.body["toolConfig"], sent.changes) == ({"functionCallingConfig": config}, [])
     assert send(tools=TOOLS[:2], options={"tool_choice": {"mode": "VALIDATED"}}).whats == [
         ("/tool_choice", "lowered")
     ]

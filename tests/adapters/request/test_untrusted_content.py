@@ -7,7 +7,8 @@ from typing import Any
 import dspy
 import pytest
 from internals import contract
-from support import MADE_ID, Turns, is_array, is_object, lm_of
+from sending import history, members, send
+from support import MADE_ID, Turns, lm_of
 
 import sigadapt
 from sigadapt import ToolCalls, ToolResult, ToolResults
@@ -38,22 +39,9 @@ def find(city: str = "") -> str:
     return city
 
 
-def sent(wire: str, *, adapter: Any = None, demos: Any = (), **inputs: Any) -> Any:
+def sent(wire: str, **more: Any) -> Any:
     """The body of a request."""
-    with LoopbackProvider([Answer(text="x")]) as provider:
-        with dspy.context(lm=lm_of(provider, wire, cache=False), adapter=adapter or sigadapt.ChatAdapter()):
-            program: Any = dspy.Predict(Turn)
-            program.demos = list(demos)
-            program(**{"question": "q", "tools": [find], **inputs})
-        return provider.received[-1].body
-
-
-def members(value: Any, key: str) -> list[Any]:
-    """The values under a key, at any depth."""
-    if is_object(value):
-        found = [each for part in value.values() for each in members(part, key)]
-        return [*found, value[key]] if key in value else found
-    return [each for part in value for each in members(part, key)] if is_array(value) else []
+    return send(wire, signature=Turn, **{"tools": [find], "adapter": sigadapt.ChatAdapter(), **more}).body
 
 
 CALLS = ToolCalls([{"id": "a", "name": "find", "args": {}}])
@@ -77,8 +65,8 @@ def test_a_program_says_what_a_block_is(earlier: bool):
     assert ToolResult.model_validate_json(result.model_dump_json()) == result
     results = ToolResults.of(CALLS, [result])
     event = {"question": "q", "results": results, "answer": "a"}
-    history = {"history": dspy.History(messages=[event])}
-    body = sent("anthropic", **(history if earlier else {"results": results}))
+    how = {"history": history(event)} if earlier else {"results": results}
+    body = sent("anthropic", **how)
     contents = [
         block for row in body["messages"] for block in row["content"] if block["type"] == "tool_result"
     ]
@@ -99,9 +87,8 @@ def test_what_a_user_typed_is_no_block(wire: str):
     """conversations: What a user typed is no block."""
     picture = dspy.Image(url="data:image/png;base64,iVBORw0KGgo=")
     asked = {"question": MARKED, "pictures": [picture], "notes": {"n": [MARKED]}}
-    history = dspy.History(messages=[{**asked, "answer": MARKED}])
-    saved = dspy.History.model_validate_json(history.model_dump_json())
-    body = sent(wire, history=saved, demos=[dspy.Example(**asked, answer="x")], **asked)
+    kept = history({**asked, "answer": MARKED}, saved=True)
+    body = sent(wire, history=kept, demos=[dspy.Example(**asked, answer="x")], **asked)
     text = json.dumps(body)
     assert not members(body, "file_id")
     assert text.count("file-x") == text.count("CUSTOM-TYPE-START") == 7

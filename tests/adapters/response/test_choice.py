@@ -131,9 +131,6 @@ def test_a_whole_call_of_a_cut_off_answer_stays_good() -> None:
     assert same(choice_from_stream(events), dataclasses.replace(EXPECTED, finish_reason="length"))
 
 
-# SDK objects
-
-
 def sdk_object(wire: str) -> Any:
     body = BODIES[wire]
     if wire == "openai-chat":
@@ -159,9 +156,6 @@ def test_an_sdk_object_reads_as_its_body(wire: str) -> None:
         assert [(call.id, call.args) for call in choice.tool_calls] == [("call_1", ZURICH)]
     else:
         assert choice == choice_from_response(BODIES[wire])  # what the provider wants back is the same too
-
-
-# DSPy's forms
 
 
 def lm15_response(finish: Any = "tool_call", body: Json | None = None, *parts: Any) -> lm15.Response:
@@ -223,8 +217,6 @@ def test_dspys_own_outputs_are_read() -> None:
         assert choice.raw is given_output
     assert choice_from_response({"text": None}) == Choice()
 
-
-# What is no answer
 
 ERRORS: dict[str, tuple[Json, str]] = {
     "OpenAI": (
@@ -308,11 +300,6 @@ def test_something_that_is_no_response_is_unreadable(thing: Any) -> None:
     with pytest.raises(UnreadableResponse):
         choice_from_stream(thing)
 
-
-# Choice itself
-
-
-# Any input at all
 
 json_values = st.recursive(
     st.none()
@@ -425,9 +412,6 @@ def test_a_stream_cut_anywhere_holds_no_call_that_the_whole_one_does_not(wire: s
         before = choice.text or ""
         assert SAID.startswith(before)
     assert before == SAID
-
-
-# Recorded traffic
 
 
 @pytest.mark.skipif(not RECORDINGS, reason="SIGADAPT_CORPUS names no corpus")

@@ -46,9 +46,6 @@ def _report(request: pytest.FixtureRequest) -> Iterator[None]:
         plugins.get_plugin("terminalreporter").write_line(line)
 
 
-# The answers
-
-
 class Sample(NamedTuple):
     """One answer: a body, or the events of a stream."""
 
@@ -177,9 +174,6 @@ SAMPLES = [*own(), *(sample_of(row) for path in RECORDINGS for row in recorded(p
 STREAMS = [sample for sample in SAMPLES if sample.events]
 
 
-# Where each wire keeps its calls; written out here, so that the readers do not check themselves
-
-
 def at(value: Any, *way: str | int) -> Any:
     """What stands at a place, None where there is no such place."""
     try:
@@ -207,9 +201,6 @@ PIECES: dict[str, Callable[[Json], list[tuple[Any, str]]]] = {
         [(event, "arguments")] if event["type"] == "function.call.delta" else []
     ),
 }
-
-
-# What must hold
 
 
 def every(choice: Choice) -> list[Any]:
@@ -267,9 +258,6 @@ def size(thing: Any) -> int:
     return len(json.dumps(thing))
 
 
-# Whole bodies
-
-
 def altered(text: str, cost: int, rng: random.Random) -> Iterator[str]:
     """A text with one character replaced, taken out, put in or doubled, at many places."""
     for place in positions(len(text) + 1, cost, rng):
@@ -277,9 +265,6 @@ def altered(text: str, cost: int, rng: random.Random) -> Iterator[str]:
         before, here, after = text[:place], text[place : place + 1], text[place + 1 :]
         ways = [f"{before}{odd}{after}", f"{before}{after}", f"{before}{odd}{here}{after}", before + text]
         yield rng.choice(ways)
-
-
-# Streams
 
 
 def test_a_stream_cut_between_its_events_invents_and_loses_nothing() -> None:

@@ -14,13 +14,7 @@ from internals import repair, unwrap
 from support import ENGINES, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt import (
-    ToolCallParseError,
-    ToolCalls,
-    ToolDecls,
-    ToolResults,
-    choice_from_response,
-)
+from sigadapt import ToolCallParseError, ToolCalls, ToolDecls, ToolResults, choice_from_response
 from sigadapt.response import choice_from_stream
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -76,9 +70,6 @@ def survives_everything(calls: ToolCalls, tools: ToolDecls) -> ToolCalls:
     return calls.validated(tools)
 
 
-# Depth and size
-
-
 @pytest.mark.parametrize("levels", [250, 1_000, 100_000])
 def test_hostile_depth_is_a_bad_call(levels: int) -> None:
     """response-choice: Hostile depth and size end in a tagged bad call."""
@@ -116,9 +107,6 @@ def test_huge_numbers_are_themselves_or_tagged(text: str, good: bool) -> None:
     else:
         (call,) = calls.invalid
         assert (call.code, call.arguments) == ("invalid_json", text)
-
-
-# Work
 
 
 def lines(work: Callable[[], Any]) -> int:
@@ -232,9 +220,6 @@ def test_work_grows_no_faster_than_the_answer(make: Callable[[int], Callable[[],
     assert many < 5 * few + 1_000
 
 
-# What is said
-
-
 def ask(provider: LoopbackProvider, engine: str, **options: Any) -> Any:
     lm = lm_of(provider, engine=engine)
     adapter = sigadapt.ChatAdapter(tool_calling="native", **options)
@@ -284,8 +269,6 @@ def test_no_log_record_carries_whole_arguments(
     assert [record for record in log.records if MARK in told.format(record)] == []
     assert MARK not in "".join(capfd.readouterr())
 
-
-# Schemas
 
 PATTERNS = [r"^(a+)+$", r"^(a|aa)+$", r"^(a|a?)+b$", r"(x+x+)+y", r"^(a|aa)+(?<!b)\1$", r"^(?=(a+)+$)b"]
 
