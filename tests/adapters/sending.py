@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+import json
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 import dspy
-from support import Talk, get_weather, is_array, is_object, lm_of
+from support import Talk, Turns, get_weather, is_array, is_object, lm_of
 
 import sigadapt
 from sigadapt import Change
@@ -113,6 +114,42 @@ class Engine:
         message = dspy.lm15.Message.assistant((call,))
         how: Any = {"finish_reason": "tool_call", "usage": dspy.lm15.Usage()}
         return dspy.lm15.Response(id="r", model=request.model, message=message, **how)
+
+
+class Server:
+    """A provider over a conversation: it answers with the bodies that it is given, and keeps what it gets."""
+
+    def __init__(
+        self, provider: LoopbackProvider, answers: list[bytes], wire: str, engine: str, lm: Json
+    ) -> None:
+        self.provider, self.answers, self.wire = provider, answers, wire
+        self.lm: Any = lm_of(provider, wire, engine, **{"cache": False, "num_retries": 0, **lm})
+
+    def ask(self, *bodies: Any, options: Json | None = None, is_async: bool = False, **inputs: Any) -> Any:
+        """The prediction of one question, which is answered so; the last body repeats."""
+        self.answers[:] = [json.dumps(body).encode() for body in bodies]
+        adapter: Any = sigadapt.ChatAdapter(
+            **{"tool_calling": "native", "on_invalid": "keep", **(options or {})}
+        )
+        with dspy.context(lm=self.lm, adapter=adapter):
+            predict, given = dspy.Predict(Turns), {"question": "?", "tools": [get_weather], **inputs}
+            return asyncio.run(predict.acall(**given)) if is_async else predict(**given)
+
+    @property
+    def sent(self) -> list[Json]:
+        return [request.body for request in self.provider.received]
+
+    @property
+    def changes(self) -> list[str]:
+        """Why something was changed in the last request."""
+        return [change.why for change in self.lm.history[-1].get("changes") or ()]
+
+
+@contextlib.contextmanager
+def serving_bodies(wire: str, engine: str = "auto", **lm: Any) -> Generator[Server]:
+    answers: list[bytes] = []
+    with LoopbackProvider(lambda _: answers.pop(0) if len(answers) > 1 else answers[0]) as provider:
+        yield Server(provider, answers, wire, engine, lm)
 
 
 def history(*events: Json, saved: bool = False) -> dspy.History:

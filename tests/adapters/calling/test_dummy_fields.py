@@ -14,31 +14,12 @@ from test_dummy_agents import NAMES, PAIRS, find, search
 
 from sigadapt.errors import InvalidHistory, InvalidSignature
 
-
-class One(dspy.Signature):
-    """Answer with the tool."""
-
-    question: str = dspy.InputField()
-    tool: dspy.Tool = dspy.InputField()
-    calls: dspy.ToolCalls = dspy.OutputField()
-
-
-class Many(dspy.Signature):
-    """Answer with the tools."""
-
-    question: str = dspy.InputField()
-    tools: list[dspy.Tool] = dspy.InputField()
-    answer: str = dspy.OutputField()
-    calls: dspy.ToolCalls = dspy.OutputField()
-
-
-class Optional(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: list[dspy.Tool] = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: dspy.ToolCalls | None = dspy.OutputField()
+ONE = "question, tool: dspy.Tool -> calls: dspy.ToolCalls"
+MANY = "question, tools: list[dspy.Tool] -> answer, calls: dspy.ToolCalls"
+OPTIONAL = "question, tools: list[dspy.Tool] -> answer: str | None, calls: dspy.ToolCalls | None"
+TYPED = "question, tools: list[dspy.Tool] -> number: int, names: list[str], calls: dspy.ToolCalls"
+GOING = "question, history: dspy.History, tools: list[dspy.Tool] -> answer, calls: dspy.ToolCalls"
+NO_CALLS, NO_TOOLS = "question, tools: list[dspy.Tool] -> answer", "question -> calls: dspy.ToolCalls"
 
 
 class Defaults(dspy.Signature):
@@ -48,37 +29,6 @@ class Defaults(dspy.Signature):
     tools: list[dspy.Tool] = dspy.InputField()
     answer: str = dspy.OutputField(default="none")
     calls: dspy.ToolCalls | None = dspy.OutputField(default=None)
-
-
-class Typed(dspy.Signature):
-    """Answer with the tools."""
-
-    question: str = dspy.InputField()
-    tools: list[dspy.Tool] = dspy.InputField()
-    number: int = dspy.OutputField()
-    names: list[str] = dspy.OutputField()
-    calls: dspy.ToolCalls = dspy.OutputField()
-
-
-class Going(Many):
-    """Answer with the tools."""
-
-    history: dspy.History = dspy.InputField()
-
-
-class NoCalls(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: list[dspy.Tool] = dspy.InputField()
-    answer: str = dspy.OutputField()
-
-
-class NoTools(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    calls: dspy.ToolCalls = dspy.OutputField()
 
 
 TOOLS = {"question": "Where?", "tools": [dspy.Tool(search), dspy.Tool(find)]}
@@ -94,7 +44,7 @@ class Ask(NamedTuple):
     """A prediction: what the model answers, and what it is asked."""
 
     answers: Any
-    signature: Any = Many
+    signature: Any = MANY
     inputs: Any = TOOLS
     demos: Any = ()
     options: Any = None
@@ -112,13 +62,13 @@ def said(calls: Any, **more: Any) -> Ask:
 
 def going(**event: Any) -> Ask:
     history = dspy.History(messages=[{"question": "Before?", "answer": "o", **event}])
-    return said(CALLS, signature=Going, inputs={**TOOLS, "history": history})
+    return said(CALLS, signature=GOING, inputs={**TOOLS, "history": history})
 
 
 ASKS = {
-    "one tool": Ask([{"calls": CALLS}], One, {"question": "q", "tool": dspy.Tool(search)}),
+    "one tool": Ask([{"calls": CALLS}], ONE, {"question": "q", "tool": dspy.Tool(search)}),
     "one tool, awaited": Ask(
-        [{"calls": CALLS}], One, {"question": "q", "tool": dspy.Tool(search)}, is_async=True
+        [{"calls": CALLS}], ONE, {"question": "q", "tool": dspy.Tool(search)}, is_async=True
     ),
     "one tool for a list": said(CALLS, inputs={"question": "q", "tools": dspy.Tool(search)}),
     "many tools": said(CALLS),
@@ -127,11 +77,11 @@ ASKS = {
     "no calls": said({"tool_calls": []}),
     "no tools": said({"tool_calls": []}, inputs={"question": "q", "tools": []}),
     "calls before the answer": Ask([{"calls": CALLS, "answer": "x"}]),
-    "both, where both are optional": said(CALLS, signature=Optional),
-    "null, where calls are optional": said(None, signature=Optional),
+    "both, where both are optional": said(CALLS, signature=OPTIONAL),
+    "null, where calls are optional": said(None, signature=OPTIONAL),
     "the default of the calls": Ask([{"answer": "x"}], Defaults),
     "the default of the answer": Ask([{"calls": CALLS}], Defaults),
-    "typed fields beside": Ask([{"number": 3, "names": ["a", "b"], "calls": CALLS}], Typed),
+    "typed fields beside": Ask([{"number": 3, "names": ["a", "b"], "calls": CALLS}], TYPED),
     "a list": said([CALL]),
     "an object": said(CALL),
     "arguments": said([{"name": "search", "arguments": {"query": "a"}}]),
@@ -173,7 +123,7 @@ ASKS = {
     ),
     "a history": going(),
     "a history with results": going(calls=ANSWERED),
-    "no calls field": Ask([{"answer": "x"}], NoCalls),
+    "no calls field": Ask([{"answer": "x"}], NO_CALLS),
     "native calling on": said(CALLS, options={"use_native_function_calling": True}),
     "native calling off": said(CALLS, options={"use_native_function_calling": False}),
     "parallel calls": said(CALLS, options={"parallel_tool_calls": True}),
@@ -200,7 +150,7 @@ ASKS = {
         follows=True,
     ),
     "a history without results": going(calls=EARLIER),
-    "no tools field": Ask([{"calls": CALLS}], NoTools, {"question": "q"}),
+    "no tools field": Ask([{"calls": CALLS}], NO_TOOLS, {"question": "q"}),
 }
 
 _RAISES = "DSPy's adapter asks once more and then raises; here it is an output, or a call that fails"

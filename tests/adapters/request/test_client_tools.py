@@ -1,61 +1,27 @@
 """Paused turns, tools in a provider's own words that the program runs, mixtures of tools, and reasoning."""
 
-import asyncio
 import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import dspy
 import pytest
-from support import Turns, get_weather, lm_of
+from sending import Server, serving_bodies
+from support import get_weather
 from wire_bodies import chat, claude, gemini, responses
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults, choice_from_response
+from sigadapt import ToolCalls, ToolResults, choice_from_response
 from sigadapt.errors import UnusableAnswer
-from sigadapt.testing import LoopbackProvider
 
 Json = dict[str, Any]
 
 
-class Wire:
-    """A model that answers with the given bodies, one after the other, and keeps what it was sent."""
-
-    def __init__(self, provider: LoopbackProvider, wire: str, answers: list[bytes], **lm: Any) -> None:
-        self.provider, self.answers = provider, answers
-        self.lm: Any = lm_of(provider, wire, cache=False, num_retries=0, **lm)
-
-    def ask(
-        self, *bodies: Json, tools: Any, is_async: bool = False, options: Json | None = None, **inputs: Any
-    ) -> Any:
-        self.answers[:] = [json.dumps(body).encode() for body in bodies]
-        given_options: Any = {"tool_calling": "native", "on_invalid": "keep", **(options or {})}
-        adapter = sigadapt.ChatAdapter(**given_options)
-        with dspy.context(lm=self.lm, adapter=adapter):
-            predict, given = dspy.Predict(Turns), {"question": "?", "tools": ToolDecls(tools), **inputs}
-            return asyncio.run(predict.acall(**given)) if is_async else predict(**given)
-
-    @property
-    def sent(self) -> list[Json]:
-        return [request.body for request in self.provider.received]
-
-    @property
-    def changes(self) -> list[str]:
-        return [change.why for entry in self.lm.history for change in entry.get("changes") or ()]
-
-
 @pytest.fixture
-def wired() -> Any:
-    opened: list[LoopbackProvider] = []
-
-    def wire(name: str, **lm: Any) -> Wire:
-        answers: list[bytes] = []
-        provider = LoopbackProvider(lambda _: answers.pop(0) if len(answers) > 1 else answers[0])
-        opened.append(provider.__enter__())
-        return Wire(provider, name, answers, **lm)
-
-    yield wire
-    for provider in opened:
-        provider.__exit__(None, None, None)
+def wired() -> Iterator[Callable[..., Server]]:
+    with ExitStack() as opened:
+        yield lambda wire, **lm: opened.enter_context(serving_bodies(wire, **lm))
 
 
 WEB: Json = {"type": "web_search_20250305", "name": "web_search"}

@@ -148,51 +148,6 @@ def test_what_react_rebuilds_keeps_the_turn():
     assert ToolCalls.model_validate(rebuilt).turn == turn
 
 
-PROVIDERS = {
-    "responses": "openai",
-    "anthropic": "anthropic",
-    "gemini": "google",
-    "bedrock": "anthropic",  # a Claude model: its signatures are the same on every platform
-}
-"""Whose opaque state a turn of a form holds; the other forms hold none."""
-
-
-def pairs() -> list[Any]:
-    return [
-        pytest.param(source, target, id=f"{source}-to-{target}")
-        for source in COLUMNS
-        for target in COLUMNS
-        if COLUMNS[source].form in PROVIDERS
-    ]
-
-
-@pytest.mark.parametrize(("source", "target"), pairs())
-def test_a_history_goes_to_every_provider(source: str, target: str):
-    """conversations: A history of one provider is taken by every other.
-
-    conversations: Foreign state stays behind and is recorded.
-    """
-    with serving(source, REASONING.cells[source].heard) as served:
-        calls = ask(served.lm(), question="Weather?").calls
-    results = ToolResults.of(calls, ["backend down"], errors=[True])
-    event = {"question": "Weather?", "calls": calls, "results": results}
-    form = COLUMNS[target].form
-    with serving(target, said_text(form)) as served:
-        lm = served.lm()
-        ask(lm, history=dspy.History(messages=[event]))
-    # LiteLLM writes Gemini's signature into the call's id as well.
-    sent = json.dumps(part("said", form, served.sent[0])).replace("__thought__c2ln", "")
-    assert '"Paris' in sent.replace("\\", "")
-    assert "backend down" in json.dumps(part("results", form, served.sent[0]))
-    changes = lm.history[-1].get("changes") or ()
-    dropped = [change.what for change in changes if change.where.endswith("/turn/state")]
-    assert ("c2ln" in sent) is (dropped == []), "the state goes back, or its loss is on record"
-    if PROVIDERS[COLUMNS[source].form] != PROVIDERS.get(form):
-        assert dropped == ["dropped"]
-    if source == target:
-        assert dropped == []
-
-
 IDS = ["call.with:odd/chars and spaces", "x" * 200, "ünïcode-☀"]
 TAKEN = {
     "chat": r"[\s\S]{1,40}",

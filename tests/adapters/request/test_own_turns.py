@@ -1,22 +1,20 @@
 """A turn goes back whole: exact JSON on the wire both ways, through the real dspy.LM, per provider."""
 
-import json
 import pickle
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
-import dspy
 import pytest
 from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from own_blocks import BLOCKS, CHAT, IS_CALL, Json, events
-from support import Turns, get_weather, lm_of, turn_of
+from sending import Server, rows
+from support import get_weather, turn_of
 from wire_bodies import body, said_text
 
-import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults, choice_from_response
+from sigadapt import ToolCalls, ToolResults, choice_from_response
 from sigadapt.errors import InvalidHistory
 from sigadapt.response import choice_from_stream
 from sigadapt.testing import LoopbackProvider
@@ -24,59 +22,46 @@ from sigadapt.testing import LoopbackProvider
 FORMS = {"openai": "chat", "responses": "responses", "anthropic": "anthropic", "gemini": "gemini"}
 
 
-class Wire:
-    """One provider behind one language model: it says what it is told to, and keeps what it gets."""
+class Wire(Server):
+    """A provider whose turns go back to it."""
 
-    def __init__(self, wire: str, provider: LoopbackProvider, engine: str = "auto") -> None:
-        self.form, self.provider = FORMS[wire], provider
-        self.answers: list[Any] = []
-        self.lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
+    @property
+    def form(self) -> str:
+        return FORMS[self.wire]
 
-    def ask(self, heard: Any, more: Json | None = None, **inputs: Any) -> Any:
-        self.answers.append(json.dumps({**body(self.form, heard), **(more or {})}).encode())
-        adapter = sigadapt.ChatAdapter(tool_calling="native", on_invalid="keep")
-        with dspy.context(lm=self.lm, adapter=adapter):
-            return dspy.Predict(Turns)(question="q", tools=ToolDecls([get_weather, CODE]), **inputs)
+    def heard(self, turn: Any, more: Json | None = None, **inputs: Any) -> Any:
+        """The prediction of a turn, given as the part of a body that `body` takes."""
+        return self.ask({**body(self.form, turn), **(more or {})}, tools=[get_weather, CODE], **inputs)
 
-    def calls(self, heard: Any) -> ToolCalls:
-        return self.ask(heard).calls
+    def calls(self, turn: Any) -> ToolCalls:
+        return self.heard(turn).calls
 
     def sent_back(self, calls: ToolCalls) -> Any:
         """What goes out of a turn with its results: the rows after the question."""
-        every = [*calls.tool_calls]
-        self.ask(said_text(self.form), results=ToolResults.of(calls, ["sunny"] * len(every)))
-        request = self.provider.received[-1].body
-        rows = request.get("messages") or request.get("input") or request["contents"]
-        first = next(number for number, row in enumerate(rows) if row.get("role") == "user")
-        return rows[first + 1 :]
+        self.heard(said_text(self.form), results=ToolResults.of(calls, ["sunny"] * len(calls)))
+        sent = rows(self.sent[-1])
+        first = next(number for number, row in enumerate(sent) if row.get("role") == "user")
+        return sent[first + 1 :]
 
     def turn(self, calls: ToolCalls) -> list[Json]:
         """The model's own turn in the next request, without its results."""
-        rows = self.sent_back(calls)
+        sent = self.sent_back(calls)
         if self.form == "responses":
             answers = ("call_output", "approval_response")
-            return [row for row in rows if not str(row.get("type")).endswith(answers)]
+            return [row for row in sent if not str(row.get("type")).endswith(answers)]
         if self.form == "chat":
-            return [row for row in rows if row["role"] == "assistant"]
-        return rows[0]["parts" if self.form == "gemini" else "content"]
-
-    @property
-    def changes(self) -> list[str]:
-        entry = cast("Json", self.lm.history[-1])
-        changes: list[Any] = [*(entry.get("changes") or ())]
-        return [change.why for change in changes]
+            return [row for row in sent if row["role"] == "assistant"]
+        return sent[0]["parts" if self.form == "gemini" else "content"]
 
 
 CODE = {"name": "code", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
 
 
 @contextmanager
-def wired(name: str, engine: str = "auto") -> Generator[Wire]:
-    answers: list[Any] = []
-    with LoopbackProvider(lambda _: answers.pop(0)) as provider:
-        served = Wire(name, provider, engine)
-        served.answers = answers
-        yield served
+def wired(name: str) -> Generator[Wire]:
+    answers: list[bytes] = []
+    with LoopbackProvider(lambda _: answers.pop(0) if len(answers) > 1 else answers[0]) as provider:
+        yield Wire(provider, answers, name, "auto", {})
 
 
 @pytest.fixture(scope="module", params=["anthropic", "responses", "gemini"])
@@ -272,13 +257,13 @@ def test_code_that_waits_for_results_finds_its_container() -> None:
     heard = [blocks["code execution"], blocks["call with a caller"]]
     container = {"container": {"id": "container_1", "expires_at": "2026-11-21T00:00:00Z"}}
     with wired("anthropic") as served:
-        calls = served.ask(heard, container).calls
+        calls = served.heard(heard, container).calls
         assert served.turn(ToolCalls.model_validate_json(calls.model_dump_json())) == heard
-        assert served.provider.received[-1].body["container"] == "container_1"
+        assert served.sent[-1]["container"] == "container_1"
         later = ToolResults.of(calls, ["a"]) + ToolResults.of(served.calls([blocks["call"]]), ["b"])
-        served.ask(said_text("anthropic"), results=later)
-        assert "container" not in served.provider.received[-1].body
-        plain = served.ask([blocks["text"], blocks["call"]], container).calls
+        served.heard(said_text("anthropic"), results=later)
+        assert "container" not in served.sent[-1]
+        plain = served.heard([blocks["text"], blocks["call"]], container).calls
         assert plain.turn.state is None
     with wired("openai") as served:
         served.sent_back(calls)
@@ -315,9 +300,9 @@ def test_a_block_that_nobody_sent_is_refused(name: str, block: Any) -> None:
     )
     with wired(name) as served:
         with pytest.raises(InvalidHistory) as caught:
-            served.ask(said_text(served.form), results=ToolResults.of(calls, ["x"]))
+            served.heard(said_text(served.form), results=ToolResults.of(calls, ["x"]))
         assert caught.value.code == "unreadable_state"
-        assert not served.provider.received
+        assert not served.sent
 
 
 def test_a_block_that_cannot_be_sent_stays_behind_on_record() -> None:

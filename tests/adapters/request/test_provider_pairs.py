@@ -104,7 +104,10 @@ def without_ids(value: Any) -> Any:
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_calls_and_results_arrive_in_pairs(source: str, target: str, begun: Any, went_on: Any) -> None:
-    """conversations: A saved conversation goes on over another route."""
+    """
+    conversations: A saved conversation goes on over another route
+    conversations: A history of one provider is taken by every other
+    """
     form, made = COLUMNS[target].form, went_on[target][source]["whole"]
     said, rows = (part(scope, form, made["sent"]) for scope in ("said", "results"))
     calls, results = calls_in(form, said), results_in(rows)
