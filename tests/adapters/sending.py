@@ -60,7 +60,7 @@ def send(
     **inputs: Any,
 ) -> Sent:
     """Ask once, and get an answer or several; `lm` has more of the model, `options` of the adapter."""
-    script: Any = answer if callable(answer) or isinstance(answer, list) else [answer]
+    script: Any = answer if callable(answer) or is_array(answer) else [answer]
     with LoopbackProvider(script) as provider:
         model: Any = lm_of(provider, wire, engine, **{"cache": False, "num_retries": 0, **(lm or {})})
         is_made = isinstance(adapter, dspy.Adapter)

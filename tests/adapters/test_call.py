@@ -10,17 +10,16 @@ from typing import Any, cast
 
 import dspy
 import pytest
+from asking import ask as asked
 from dspy.experimental import Citations
 from dspy.utils.callback import BaseCallback
+from sending import ROUTES
 from support import ADAPTERS, ENGINES, PARIS, ROME, Ask, May, Must, lm_of
 
 import sigadapt
 from sigadapt import ToolCallParseError, ToolCalls, ToolDecls
 from sigadapt.errors import InvalidOption, InvalidToolDecl, MissingToolCalls, UnusableAnswer
 from sigadapt.testing import Answer, Call, LoopbackProvider
-
-made: Any = dspy.Signature
-"""Making a signature from fields, which DSPy's metaclass does and its types do not say."""
 
 
 class Theirs(dspy.Signature):
@@ -88,34 +87,13 @@ def test_calls_come_back_typed(adapter: Callable[[], Any], engine: str) -> None:
     assert function["parameters"] == ToolDecls(get_weather)["get_weather"].parameters
 
 
-@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini", "ollama"])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_every_wire_carries_the_call(wire: str, engine: str) -> None:
-    """adapter-plug-in: Every wire and engine gives the same calls."""
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        lm = lm_of(provider, wire, engine)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            out: Any = dspy.Predict(Must)(question="weather?", tools=[get_weather])
-    assert [(call.name, call.args) for call in out.calls] == [("get_weather", {"city": "Paris"})]
-    assert out.calls[0].id
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini", "ollama"])
-@pytest.mark.parametrize("stream", [False, True])
-def test_arguments_are_compact_on_every_engine(wire: str, engine: str, stream: bool) -> None:
+@pytest.mark.parametrize(("wire", "engine"), ROUTES)
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_calls_are_the_same_on_every_route(wire: str, engine: str, is_streamed: bool) -> None:
     """adapter-plug-in: Every wire and engine gives the same calls."""
     answer = Answer(calls=[Call("get_weather", {"city": "Zürich", "days": 2})])
-    with (
-        LoopbackProvider([answer]) as provider,
-        dspy.context(lm=lm_of(provider, wire, engine), adapter=sigadapt.ChatAdapter(tool_calling="native")),
-    ):
-        program: Any = dspy.Predict(Must)
-        if stream:
-            program = dspy.streamify(program, async_streaming=False)
-        given: Any = program(question="weather?", tools=[get_weather])
-        out: Any = list(given)[-1] if stream else given
-    assert out.calls[0].arguments == '{"city":"Zürich","days":2}'
+    [call] = asked(wire, answer, engine, is_streamed=is_streamed).calls
+    assert (call.name, call.arguments, bool(call.id)) == ("get_weather", '{"city":"Zürich","days":2}', True)
 
 
 async def test_async_is_the_same() -> None:
@@ -148,30 +126,33 @@ def test_the_prompt_says_only_what_is_true(adapter: Callable[[], Any]) -> None:
     assert "weather?" in user
 
 
-def test_a_text_answer_in_the_adapters_form_is_parsed() -> None:
-    """tool-call-outputs: Marked text fills its fields.
-
-    tool-call-outputs: An answer without calls is an empty ToolCalls in every signature.
+@pytest.mark.parametrize(
+    ("adapter", "text"),
+    [
+        (sigadapt.ChatAdapter, "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]"),
+        (sigadapt.JSONAdapter, '{"answer": "Sunny."}'),
+        (sigadapt.adapters.XMLAdapter, "<answer>Sunny.</answer>"),
+        *((adapter, "Sunny.") for adapter in ADAPTERS),
+    ],
+)
+def test_a_text_answer_fills_the_text_output(adapter: Callable[[], Any], text: str) -> None:
     """
-    answers = {
-        sigadapt.ChatAdapter: "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]",
-        sigadapt.JSONAdapter: '{"answer": "Sunny."}',
-        sigadapt.adapters.XMLAdapter: "<answer>Sunny.</answer>",
-    }
-    for adapter, text in answers.items():
-        with LoopbackProvider([Answer(text=text)]) as provider:
-            out = ask(provider, May, adapter=adapter())
-        assert (out.answer, out.calls, out.calls.text) == ("Sunny.", ToolCalls(), text)
-        assert (bool(out.calls), list(out.calls), str(out.calls)) == (False, [], "no calls")
-
-
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_plain_text_is_the_only_text_output(adapter: Callable[[], Any]) -> None:
-    """tool-call-outputs: Unmarked text fills the single text output."""
-    with LoopbackProvider([Answer(text="It is sunny.")]) as provider:
+    tool-call-outputs: Marked text fills its fields
+    tool-call-outputs: Unmarked text fills the single text output
+    tool-call-outputs: An answer without calls is an empty ToolCalls in every signature
+    """
+    with LoopbackProvider([Answer(text=text)]) as provider:
         out = ask(provider, May, adapter=adapter())
-    assert (out.answer, out.calls) == ("It is sunny.", ToolCalls())
-    assert len(provider.received) == 1
+    assert (out.answer, out.calls, out.calls.text, len(provider.received)) == ("Sunny.", ToolCalls(), text, 1)
+    assert (bool(out.calls), list(out.calls), str(out.calls)) == (False, [], "no calls")
+
+
+class Days(dspy.Signature):
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str = dspy.OutputField()
+    days: list[int] = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
@@ -181,15 +162,8 @@ def test_plain_text_is_the_only_text_output(adapter: Callable[[], Any]) -> None:
 )
 def test_json_of_the_output_fields_fills_them(adapter: Callable[[], Any], calls: Any, text: str) -> None:
     """tool-call-outputs: A JSON object of exactly the output fields is read."""
-    fields: dict[str, Any] = {
-        "question": (str, dspy.InputField()),
-        "tools": (ToolDecls, dspy.InputField()),
-        "answer": (str, dspy.OutputField()),
-        "days": (list[int], dspy.OutputField()),
-        "calls": (ToolCalls | None, dspy.OutputField()),
-    }
     with LoopbackProvider([Answer(text=text, calls=calls)]) as provider:
-        out = ask(provider, made(fields), adapter=adapter())
+        out = ask(provider, Days, adapter=adapter())
         assert len(provider.received) == 1
     assert (out.answer, out.days, len(out.calls)) == ("Sunny.", [1, 2], len(calls))
 
@@ -215,36 +189,19 @@ def test_other_json_is_the_answer(text: str) -> None:
 
 def test_plain_text_with_nowhere_to_go_is_an_error() -> None:
     """tool-call-outputs: Unmarked text for several outputs is an error."""
-    fields = {**Must.fields, "a": (int, dspy.OutputField()), "b": (int, dspy.OutputField())}
-    fields = {
-        name: field if isinstance(field, tuple) else (field.annotation, field)
-        for name, field in fields.items()
-    }
-    fields["calls"] = (ToolCalls | None, dspy.OutputField())
-    signature = made(fields, "Count.")
     with (
         LoopbackProvider([Answer(text="It is sunny.")]) as provider,
         pytest.raises(dspy.utils.exceptions.AdapterParseError) as caught,
     ):
-        ask(provider, signature, adapter=sigadapt.ChatAdapter(use_json_adapter_fallback=False))
+        ask(provider, Days, adapter=sigadapt.ChatAdapter(use_json_adapter_fallback=False))
     assert "It is sunny." in str(caught.value)
 
 
-def test_text_without_any_output_stays_in_the_calls() -> None:
-    """tool-call-outputs: Text with no output for it stays on the calls."""
-    fields: dict[str, Any] = {
-        "question": (str, dspy.InputField()),
-        "tools": (ToolDecls, dspy.InputField()),
-        "calls": (ToolCalls | None, dspy.OutputField()),
-    }
-    with LoopbackProvider([Answer(text="It is sunny.")]) as provider:
-        out = ask(provider, made(fields))
-    assert not out.calls
-    assert (out.calls.text, str(out.calls)) == ("It is sunny.", "no calls")
-
-
 def test_words_without_calls_go_back() -> None:
-    """tool-call-outputs: Words of an answer without calls go back."""
+    """
+    tool-call-outputs: Text with no output for it stays on the calls
+    tool-call-outputs: Words of an answer without calls go back
+    """
 
     class Asked(Ask):
         history: dspy.History = dspy.InputField()
@@ -256,6 +213,7 @@ def test_words_without_calls_go_back() -> None:
     ):
         program = dspy.Predict(Asked)
         out: Any = program(question="weather?", history=empty, tools=[get_weather])
+        assert (list(out.calls), out.calls.text, str(out.calls)) == ([], "It is sunny.", "no calls")
         for calls in (out.calls, json.loads(out.calls.model_dump_json())):
             history = dspy.History(messages=[{"question": "weather?", "calls": calls}])
             program(question="more?", history=history, tools=[get_weather])
@@ -428,23 +386,6 @@ def test_a_bad_declaration_leaves_no_request(engine: str, tools: Any) -> None:
     assert provider.received == ()
 
 
-class Recorder(BaseCallback):
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-
-    def on_adapter_format_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        self.seen.append("format")
-
-    def on_adapter_parse_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        self.seen.append("parse")
-
-    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        self.seen.append("lm")
-
-    def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
-        self.seen.append("lm end")
-
-
 def test_history_and_usage_are_recorded() -> None:
     """adapter-plug-in: History and usage are recorded."""
     with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
@@ -533,7 +474,7 @@ def test_an_adapter_is_dspys_adapter_of_the_same_name() -> None:
 
 def test_dspys_own_parameters_are_taken() -> None:
     """adapter-plug-in: DSPy's own parameters are taken."""
-    recorder = Recorder()
+    recorder = BaseCallback()
     adapter = sigadapt.ChatAdapter([recorder], True, [dspy.Reasoning], False, True)
     assert adapter.callbacks == [recorder]
     assert adapter.native_response_types == [dspy.Reasoning]
@@ -544,28 +485,11 @@ def test_dspys_own_parameters_are_taken() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.usefixtures("closed_streams")
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
-async def test_an_empty_answer_is_paid_once(engine: str, is_streamed: bool) -> None:
+def test_an_empty_answer_is_paid_once(engine: str, is_streamed: bool) -> None:
     """adapter-plug-in: An empty answer is paid once."""
-
-    async def ask_once() -> None:
-        if is_streamed:
-            streamed: Any = dspy.streamify(dspy.Predict(May))
-            [item async for item in streamed(question="weather?", tools=[get_weather])]
-        else:
-            await dspy.Predict(May).acall(question="weather?", tools=[get_weather])
-
-    with LoopbackProvider([Answer(text="")]) as provider:
-        lm = dspy.LM(**provider.lm_options("openai", engine=engine))
-        with (
-            dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()),
-            pytest.raises(BaseException) as caught,  # noqa: PT011  (a group of exceptions, which 3.10 lacks)
-        ):
-            await ask_once()
-    error: Any = caught.value
-    while hasattr(error, "exceptions"):
-        (error,) = error.exceptions
-    assert isinstance(error, sigadapt.errors.UnusableAnswer)
-    assert (error.code, error.choice.finish_reason, len(provider.received)) == ("empty", "stop", 1)
+    error = asked("openai", Answer(text=""), engine, is_streamed=is_streamed, is_async=True)
+    assert isinstance(error, UnusableAnswer)
+    assert (error.code, error.choice.finish_reason) == ("empty", "stop")
 
 
 def test_citations_of_a_web_search_do_not_cost_the_answer(caplog: pytest.LogCaptureFixture) -> None:

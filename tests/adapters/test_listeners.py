@@ -9,8 +9,7 @@ from typing import Any, cast
 import dspy
 import pytest
 from dspy.streaming import StreamListener
-from internals import transport
-from support import PARIS, ROME, May, Must, get_weather, lm_of, turn_of
+from support import MADE_ID, PARIS, ROME, May, Must, get_weather, lm_of, turn_of
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResults
@@ -76,7 +75,7 @@ def stream(
     signature: Any = May,
     adapter: Any = None,
     *listeners: StreamListener,
-    is_final_sent: bool = True,
+    program: Any = None,
     **inputs: Any,
 ) -> Streamed:
     heard = listeners or [
@@ -84,13 +83,10 @@ def stream(
     ]
     run = Streamed()
     with dspy.context(lm=lm, adapter=adapter or sigadapt.ChatAdapter(tool_calling="native")):
-        program = dspy.streamify(
-            dspy.Predict(signature),
-            stream_listeners=list(heard),
-            async_streaming=False,
-            include_final_prediction_in_output_stream=is_final_sent,
+        streamed: Any = dspy.streamify(
+            program or dspy.Predict(signature), stream_listeners=list(heard), async_streaming=False
         )
-        for item in cast("Any", program)(**given(signature), **inputs):
+        for item in streamed(**given(signature) | inputs):
             run.take(item)
     return run
 
@@ -266,18 +262,41 @@ def test_a_reask_streams_too(wire: str) -> None:
     assert run.last["calls"] == [False, True, True]
 
 
+def pieces(run: Streamed) -> tuple[set[Any], set[Any], set[Any]]:
+    """The places and ids of the partial calls, of the whole ones, and of those in the prediction."""
+    places: Any = [
+        {(call.index, call.id) for call in calls} for calls in (run.partial, run.calls, run.prediction.calls)
+    ]
+    return places
+
+
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini"])
 def test_the_index_of_a_call_counts_on_after_a_reask(wire: str) -> None:
-    """streaming: The index of a call counts on after a reask."""
-    bad = Call("get_weather", {"city": 3})
-    script = [Answer(calls=[PARIS, bad]), Answer(calls=[ROME])]
+    """
+    streaming: The index of a call counts on after a reask
+    conversations: Every piece of a streamed call has its id and place
+    """
+    script = [Answer(calls=[PARIS, Call("get_weather", {"city": 3})]), Answer(calls=[ROME])]
     with LoopbackProvider(script) as provider:
         listener = CallListener("calls", partial=True)
         run = stream(lm_of(provider, wire), May, sigadapt.ChatAdapter(on_invalid="reask"), listener)
     assert {part.index for part in run.partial} == {0, 1, 2}
-    places = {call.id: call.index for call in run.calls}
-    assert [call.index for call in run.prediction.calls] == [0, 2]
-    assert all(places[call.id] == call.index for call in run.prediction.calls)
+    _, whole, last = pieces(run)
+    assert last <= whole
+    assert [index for index, _ in sorted(last)] == [0, 2]
+
+
+@pytest.mark.parametrize("wire", ["openai", "gemini", "anthropic"])
+def test_every_piece_of_a_streamed_call_has_its_id(wire: str) -> None:
+    """conversations: Every piece of a streamed call has its id and place."""
+    calls = [Call("get_weather", {"city": city}, id="") for city in ("Rome", "Oslo")]
+    with LoopbackProvider([Answer(calls=calls)]) as provider:
+        lm, listener = lm_of(provider, wire), CallListener("calls", partial=True)
+        partial, whole, last = pieces(stream(lm, May, None, listener))
+        other = pieces(stream(lm, May, None, CallListener("calls"), question="another question"))[2]
+    assert partial == whole == last
+    assert all(MADE_ID.fullmatch(made) for _, made in last)
+    assert not {made for _, made in last} & {made for _, made in other}
 
 
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])
@@ -369,12 +388,7 @@ def test_streamed_calls_are_checked_and_named_as_declared() -> None:
         return Answer(calls=[Call(alias, {"city": 42}), Call(alias, {"city": "Rome"})])
 
     with LoopbackProvider(answer) as provider:
-        adapter = sigadapt.ChatAdapter(on_invalid="keep")
-        run = Streamed()
-        with dspy.context(lm=lm_of(provider), adapter=adapter):
-            program = dspy.streamify(dspy.Predict(May), stream_listeners=[listener], async_streaming=False)
-            for item in cast("Any", program)(question="q", tools=decls):
-                run.take(item)
+        run = stream(lm_of(provider), May, sigadapt.ChatAdapter(on_invalid="keep"), listener, tools=decls)
     assert {call.name for call in run.calls} == {"weather.get now"}
     assert {part.name for part in run.partial} == {"weather.get now"}
     assert cast("Any", run.calls[0]).code == "schema_mismatch"
@@ -455,20 +469,15 @@ def test_a_call_that_goes_wrong_later_is_sent_again() -> None:
     assert [call.code for call in run.prediction.calls.invalid] == ["invalid_json"]
 
 
-def test_a_stream_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_leaves_nothing_behind() -> None:
     """streaming: Concurrent streams do not mix."""
-    made: list[weakref.ref[Any]] = []
-    original = transport.CallTap.__init__
-
-    def counted(tap: Any, stream: Any) -> None:
-        original(tap, stream)
-        made.append(weakref.ref(tap))
-
-    monkeypatch.setattr(transport.CallTap, "__init__", counted)
     with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        stream(lm_of(provider))
+        lm, listener = lm_of(provider), CallListener("calls", partial=True)
+        stream(lm, May, None, listener)
+        left = [weakref.ref(lm), weakref.ref(listener)]
+        del lm, listener
     gc.collect()
-    assert [tap() for tap in made] == [None]
+    assert [each() for each in left] == [None, None]
 
 
 def test_only_the_listened_predictor_is_heard() -> None:
@@ -487,23 +496,14 @@ def test_only_the_listened_predictor_is_heard() -> None:
     program = Two()
     listener = StreamListener("calls", predict=program.second, predict_name="second")
     with LoopbackProvider([Answer(calls=[PARIS]), Answer(calls=[ROME])]) as provider:
-        run = Streamed()
-        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
-            streamed = dspy.streamify(program, stream_listeners=[listener], async_streaming=False)
-            for item in cast("Any", streamed)(**given(May)):
-                run.take(item)
+        run = stream(lm_of(provider), May, sigadapt.ChatAdapter(), listener, program=program)
     assert [call.args for call in cast("Any", run.calls)] == [{"city": "Rome"}]
 
 
 def test_of_several_candidates_the_first_is_heard() -> None:
     """streaming: Of several candidates the first is heard."""
     with LoopbackProvider([Answer(calls=[PARIS]), Answer(calls=[ROME])]) as provider:
-        run = Streamed()
-        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
-            program = dspy.streamify(
-                dspy.Predict(May), stream_listeners=[StreamListener("calls")], async_streaming=False
-            )
-            for item in cast("Any", program)(**given(May), config={"n": 2, "temperature": 1.0}):
-                run.take(item)
+        config = {"n": 2, "temperature": 1.0}
+        run = stream(lm_of(provider), May, sigadapt.ChatAdapter(), StreamListener("calls"), config=config)
     assert [call.args for call in cast("Any", run.calls)] == [{"city": "Paris"}]
     assert len(run.prediction.completions) == 2

@@ -138,24 +138,6 @@ def test_a_value_json_cannot_hold_is_an_error():
         assert post(provider)[0] == 500
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("wire", ["anthropic", "gemini", "ollama"])
-def test_text_that_is_no_object_is_an_error_where_objects_are_carried(wire: str, stream: bool):
-    """loopback-provider: Arguments that are no object are refused on a wire of objects."""
-    path = (
-        PATHS[wire].replace(":g", ":streamG") + "?alt=sse"
-        if (wire, stream) == ("gemini", True)
-        else PATHS[wire]
-    )
-    provider = LoopbackProvider([Answer(calls=[Call("f", '{"city":"Par')], finish="length")])
-    if (wire, stream) == ("anthropic", True):
-        with provider:
-            assert post(provider, path, {**ASK, "stream": True})[0] == 200
-        return
-    with pytest.raises(LoopbackError, match="tool 'f': the arguments"), provider:
-        assert post(provider, path, {**ASK, "stream": stream})[0] == 500
-
-
 @pytest.mark.parametrize(
     ("method", "path"),
     [

@@ -12,6 +12,8 @@ from dspy.utils.exceptions import LMProviderError
 from internals import recorder
 from support import PARIS as PARIS_CALL
 from support import ROME, May, get_weather, lm_of, place_or_id
+from wire_bodies import claude
+from wire_bodies import responses as responses_body
 
 import sigadapt
 from sigadapt import ToolDecls
@@ -39,15 +41,7 @@ def sse(events: Events, *, named: bool = False, done: bool = False) -> bytes:
 def messages(*blocks: Block) -> bytes:
     """A Messages stream of blocks, each with its deltas."""
     usage = {"input_tokens": 1, "output_tokens": 1}
-    start: Json = {
-        "id": "m",
-        "type": "message",
-        "role": "assistant",
-        "model": "c",
-        "content": [],
-        "usage": usage,
-    }
-    events: Events = [{"type": "message_start", "message": start}]
+    events: Events = [{"type": "message_start", "message": {**claude(), "stop_reason": None}}]
     for index, (block, deltas) in enumerate(blocks):
         events.append({"type": "content_block_start", "index": index, "content_block": block})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
@@ -96,14 +90,7 @@ def custom(index: int, **fields: Any) -> dict[str, Any]:
 
 def responses(*items: dict[str, Any], between: Events | None = None) -> bytes:
     """A Responses stream of items."""
-    response: Json = {
-        "id": "r",
-        "object": "response",
-        "created_at": 1,
-        "status": "in_progress",
-        "model": "m",
-        "output": [],
-    }
+    response = responses_body(status="in_progress")
     events: Events = [{"type": "response.created", "response": response}]
     for index, item in enumerate(items):
         events.append({"type": "response.output_item.added", "output_index": index, "item": item})
@@ -119,7 +106,6 @@ FUNCTION_CALL = {
     "call_id": "t1",
     "name": "get_weather",
     "arguments": PARIS,
-    "status": "completed",
 }
 CUSTOM_CALL = {
     "id": "ctc_1",
@@ -127,8 +113,13 @@ CUSTOM_CALL = {
     "call_id": "c2",
     "name": "code",
     "input": "print(1)",
-    "status": "completed",
 }
+PIECES: Events = [
+    {"type": f"response.custom_tool_call_input.{kind}", "output_index": 1, "item_id": "ctc_1", **more}
+    for kind, more in (("delta", {"delta": "pr"}), ("done", {"input": "print(1)"}))
+]
+MCP_CALL = {"id": "mcp_1", "type": "mcp_call", "name": "list", "arguments": "{}", "server_label": "s"}
+THOUGHT: Json = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": LONG}
 
 
 def gemini(*parts: list[dict[str, Any]]) -> bytes:
@@ -139,54 +130,34 @@ def gemini(*parts: list[dict[str, Any]]) -> bytes:
 
 GEMINI_CALL = {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}}
 
+CODE = custom(1, id="c2", custom={"name": "code", "input": "print"}), custom(1, custom={"input": "(1)"})
+NAMELESS = {
+    "tool_calls": [{"index": 0, "id": "t1", "type": "function", "function": {"arguments": '{"city":'}}]
+}
+NAMED = {"tool_calls": [{"index": 0, "function": {"name": "get_weather", "arguments": '"Paris"}'}}]}
+NO_ID = {"tool_calls": [{"index": 0, "id": "", "function": {"name": "get_weather", "arguments": PARIS}}]}
+SEARCH = ran("server_tool_use", "web_search", "web_search_tool_result")
+LISTING = ran("mcp_tool_use", "list", "mcp_tool_result", server_name="s")
+HM = messages(said("Hm."), USE)
+NEWS = HM.replace(b"event: message_delta", b'data: {"type":"news","index":[]}\n\nevent: x')
+NO_INDEX = HM.replace(b'"content_block_stop", "index": 1', b'"content_block_stop", "index": {}')
+NO_COUNT = chat({"content": "Hm."}, call(PARIS)).replace(
+    b'"tool_calls"}]', b'"tool_calls"}], "usage": {"prompt_tokens": -1}'
+)
+PYTHON = {"executableCode": {"language": "PYTHON", "code": "1"}}
+NO_OBJECT = {"functionCall": {"name": "get_weather", "args": [1]}}
 NATIVE: dict[str, tuple[str, bytes]] = {
-    "server_tool_use": (
-        "anthropic",
-        messages(*ran("server_tool_use", "web_search", "web_search_tool_result"), said("Cited."), USE),
-    ),
-    "server_tool_use alone": (
-        "anthropic",
-        messages(*ran("server_tool_use", "web_search", "web_search_tool_result"), said("Cited.")),
-    ),
-    "mcp_tool_use": (
-        "anthropic",
-        messages(*ran("mcp_tool_use", "list", "mcp_tool_result", server_name="s"), said("Ok."), USE),
-    ),
-    "an unknown event": (
-        "anthropic",
-        messages(said("Hm."), USE).replace(
-            b"event: message_delta", b'data: {"type":"news","index":[]}\n\nevent: x'
-        ),
-    ),
-    "an event that is no object": ("anthropic", b"data: [1]\n\n" + messages(said("Hm."), USE)),
-    "an index that is none": (
-        "anthropic",
-        messages(said("Hm."), USE).replace(
-            b'"content_block_stop", "index": 1', b'"content_block_stop", "index": {}'
-        ),
-    ),
+    "server_tool_use": ("anthropic", messages(*SEARCH, said("Cited."), USE)),
+    "server_tool_use alone": ("anthropic", messages(*SEARCH, said("Cited."))),
+    "mcp_tool_use": ("anthropic", messages(*LISTING, said("Ok."), USE)),
+    "an unknown event": ("anthropic", NEWS),
+    "an event that is no object": ("anthropic", b"data: [1]\n\n" + HM),
+    "an index that is none": ("anthropic", NO_INDEX),
     "a long Messages event": ("anthropic", messages(said(LONG), USE)),
-    "a custom call": (
-        "openai",
-        chat(
-            call(PARIS),
-            custom(1, id="c2", custom={"name": "code", "input": "print"}),
-            custom(1, custom={"input": "(1)"}),
-        ),
-    ),
+    "a custom call": ("openai", chat(call(PARIS), *CODE)),
     "a custom call alone": ("openai", chat(custom(0, id="c2", custom={"name": "code", "input": "print(1)"}))),
     "a call without a name": ("openai", chat(call(PARIS), call("{}", name="", index=1))),
-    "a name that comes late": (
-        "openai",
-        chat(
-            {
-                "tool_calls": [
-                    {"index": 0, "id": "t1", "type": "function", "function": {"arguments": '{"city":'}}
-                ]
-            },
-            {"tool_calls": [{"index": 0, "function": {"name": "get_weather", "arguments": '"Paris"}'}}]},
-        ),
-    ),
+    "a name that comes late": ("openai", chat(NAMELESS, NAMED)),
     "100,000 brackets": ("openai", chat({"content": "Hm."}, call(PARIS), call("[" * 100_000, index=1))),
     "1e999": ("openai", chat({"content": "Hm."}, call(PARIS), call('{"city":"Rome","days":1e999}', index=1))),
     "NaN": ("openai", chat(call(PARIS), call('{"city":"Rome","days":NaN}', index=1))),
@@ -194,67 +165,17 @@ NATIVE: dict[str, tuple[str, bytes]] = {
     "900 objects deep": ("openai", chat(call(PARIS), call('{"a":' * 900 + "1" + "}" * 900, index=1))),
     "half of a surrogate pair": ("openai", chat(call(PARIS), call('{"city":"\\ud800"}', index=1))),
     "half of a pair in the text": ("openai", chat({"content": "Hm \ud800."}, call(PARIS))),
-    "an empty id": (
-        "openai",
-        chat(
-            {"tool_calls": [{"index": 0, "id": "", "function": {"name": "get_weather", "arguments": PARIS}}]}
-        ),
-    ),
-    "a long number": (
-        "openai",
-        chat(call(PARIS), call('{"city":"Rome","days":' + "9" * 5000 + "}", index=1)),
-    ),
+    "an empty id": ("openai", chat(NO_ID)),
+    "a long number": ("openai", chat(call(PARIS), call('{"days":' + "9" * 5000 + "}", index=1))),
     "a long chat event": ("openai", chat({"content": LONG}, call(PARIS))),
-    "usage that is nonsense": (
-        "openai",
-        chat({"content": "Hm."}, call(PARIS)).replace(
-            b'"tool_calls"}]', b'"tool_calls"}], "usage": {"prompt_tokens": -1}'
-        ),
-    ),
+    "usage that is nonsense": ("openai", NO_COUNT),
     "custom_tool_call": ("responses", responses(FUNCTION_CALL, CUSTOM_CALL)),
-    "custom_tool_call_input": (
-        "responses",
-        responses(
-            FUNCTION_CALL,
-            CUSTOM_CALL,
-            between=[
-                {
-                    "type": "response.custom_tool_call_input.delta",
-                    "output_index": 1,
-                    "item_id": "ctc_1",
-                    "delta": "pr",
-                },
-                {
-                    "type": "response.custom_tool_call_input.done",
-                    "output_index": 1,
-                    "item_id": "ctc_1",
-                    "input": "print(1)",
-                },
-            ],
-        ),
-    ),
-    "mcp_call": (
-        "responses",
-        responses(
-            {"id": "mcp_1", "type": "mcp_call", "name": "list", "arguments": "{}", "server_label": "s"},
-            FUNCTION_CALL,
-        ),
-    ),
-    "a long Responses event": (
-        "responses",
-        responses(
-            {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": LONG}, FUNCTION_CALL
-        ),
-    ),
-    "executableCode": (
-        "gemini",
-        gemini([{"executableCode": {"language": "PYTHON", "code": "1"}}], [{"text": "Hm."}], [GEMINI_CALL]),
-    ),
+    "custom_tool_call_input": ("responses", responses(FUNCTION_CALL, CUSTOM_CALL, between=PIECES)),
+    "mcp_call": ("responses", responses(MCP_CALL, FUNCTION_CALL)),
+    "a long Responses event": ("responses", responses(THOUGHT, FUNCTION_CALL)),
+    "executableCode": ("gemini", gemini([PYTHON], [{"text": "Hm."}], [GEMINI_CALL])),
     "a long Gemini event": ("gemini", gemini([{"text": LONG}], [GEMINI_CALL])),
-    "args that are no object": (
-        "gemini",
-        gemini([{"functionCall": {"name": "get_weather", "args": [1]}}], [GEMINI_CALL]),
-    ),
+    "args that are no object": ("gemini", gemini([NO_OBJECT], [GEMINI_CALL])),
 }
 """Streams by what is odd about them: the wire, and the text."""
 

@@ -21,7 +21,11 @@ Json = dict[str, Any]
 @pytest.fixture
 def wired() -> Iterator[Callable[..., Server]]:
     with ExitStack() as opened:
-        yield lambda wire, **lm: opened.enter_context(serving_bodies(wire, **lm))
+
+        def serve(wire: str, **lm: Any) -> Server:
+            return opened.enter_context(serving_bodies(wire, **lm))
+
+        yield serve
 
 
 WEB: Json = {"type": "web_search_20250305", "name": "web_search"}

@@ -1,6 +1,5 @@
 """What a tool returned and what a user typed is data: nothing in it becomes a provider's block by itself."""
 
-import asyncio
 import json
 from typing import Any
 
@@ -8,12 +7,11 @@ import dspy
 import pytest
 from internals import contract
 from sending import history, members, send
-from support import MADE_ID, Turns, lm_of
+from support import Turns
 
 import sigadapt
 from sigadapt import ToolCalls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
-from sigadapt.listeners import CallListener, PartialCall
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 MARKED = (
@@ -41,7 +39,8 @@ def find(city: str = "") -> str:
 
 def sent(wire: str, **more: Any) -> Any:
     """The body of a request."""
-    return send(wire, signature=Turn, **{"tools": [find], "adapter": sigadapt.ChatAdapter(), **more}).body
+    given: Any = {"tools": [find], "adapter": sigadapt.ChatAdapter(), **more}
+    return send(wire, signature=Turn, **given).body
 
 
 CALLS = ToolCalls([{"id": "a", "name": "find", "args": {}}])
@@ -115,48 +114,6 @@ def test_what_a_user_typed_is_no_stub(wire: str, adapter: Any):
         assert f"{guess} What?" in json.dumps(body)
         assert json.dumps(body).count("what was found") == 1
         assert not members(body, "stub")
-
-
-def streamed(answers: list[Answer], wire: str, question: str = "q", **how: Any) -> tuple[Any, Any, Any]:
-    """The ids and places of the partial calls, of the whole ones, and of those in the prediction."""
-    partial, whole, last = set[Any](), set[Any](), set[Any]()
-
-    async def go() -> None:
-        listeners: list[Any] = [CallListener("calls", partial=True)]
-        with LoopbackProvider(answers) as provider:
-            lm = lm_of(provider, wire, cache=False)
-            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(**how)):
-                program: Any = dspy.streamify(dspy.Predict(Turn), stream_listeners=listeners)
-                async for item in program(question=question, tools=[find]):
-                    if isinstance(item, dspy.Prediction):
-                        last.update((call.index, call.id) for call in ToolCalls(item.calls))
-                    elif isinstance(item.chunk, PartialCall):
-                        partial.add((item.chunk.index, item.chunk.id))
-                    else:
-                        whole.update((call.index, call.id) for call in item.chunk)
-
-    asyncio.run(go())
-    return partial, whole, last
-
-
-@pytest.mark.parametrize("wire", ["openai", "gemini", "anthropic"])
-def test_every_piece_of_a_streamed_call_has_its_id(wire: str):
-    """conversations: Every piece of a streamed call has its id and place."""
-    calls = [Call("find", {"city": city}, id="") for city in ("Rome", "Oslo")]
-    partial, whole, last = streamed([Answer(calls=calls)], wire)
-    assert partial == whole == last
-    assert all(MADE_ID.fullmatch(made) for _, made in last)
-    other = streamed([Answer(calls=calls)], wire, "another question")[2]
-    assert not {made for _, made in last} & {made for _, made in other}
-
-
-def test_a_streamed_call_has_its_place_after_a_reask():
-    """conversations: Every piece of a streamed call has its id and place."""
-    first = Answer(calls=[Call("find", {"city": "Rome"}), Call("find", {"city": 1})])
-    script = [first, Answer(calls=[Call("find", {"city": "Oslo"})])]
-    partial, whole, last = streamed(script, "gemini", on_invalid="reask")
-    assert whole == last <= partial
-    assert [index for index, _ in sorted(last)] == [0, 2]
 
 
 def test_an_id_that_was_left_out_follows_from_the_request():
