@@ -128,9 +128,8 @@ class Server:
     def ask(self, *bodies: Any, options: Json | None = None, is_async: bool = False, **inputs: Any) -> Any:
         """The prediction of one question, which is answered so; the last body repeats."""
         self.answers[:] = [json.dumps(body).encode() for body in bodies]
-        adapter: Any = sigadapt.ChatAdapter(
-            **{"tool_calling": "native", "on_invalid": "keep", **(options or {})}
-        )
+        made: Any = sigadapt.ChatAdapter
+        adapter = made(**{"tool_calling": "native", "on_invalid": "keep", **(options or {})})
         with dspy.context(lm=self.lm, adapter=adapter):
             predict, given = dspy.Predict(Turns), {"question": "?", "tools": [get_weather], **inputs}
             return asyncio.run(predict.acall(**given)) if is_async else predict(**given)

@@ -394,52 +394,29 @@ def test_streamed_calls_are_checked_and_named_as_declared() -> None:
     assert cast("Any", run.calls[0]).code == "schema_mismatch"
 
 
-def sse(*fragments: dict[str, Any], finish: str = "tool_calls") -> bytes:
+def sse(*fragments: dict[str, Any]) -> bytes:
     """A chat completion's stream of these `tool_calls` fragments, one a chunk."""
-    deltas: list[dict[str, Any]] = [{"role": "assistant"}, *({"tool_calls": [one]} for one in fragments), {}]
-    events = [
-        {
-            "id": "c",
-            "object": "chat.completion.chunk",
-            "created": 1,
-            "model": "m",
-            "choices": [
-                {"index": 0, "delta": delta, "finish_reason": finish if at == len(deltas) - 1 else None}
-            ],
-        }
-        for at, delta in enumerate(deltas)
-    ]
-    return b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events) + b"data: [DONE]\n\n"
+    deltas: list[Any] = [{"role": "assistant"}, *({"tool_calls": [one]} for one in fragments)]
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return b"".join(f"data: {json.dumps({**head, 'choices': [each]})}\n\n".encode() for each in choices)
 
 
-def fragment(arguments: str, index: int | None = None, **head: str) -> dict[str, Any]:
-    function = {"arguments": arguments, **({"name": head.pop("name")} if "name" in head else {})}
-    return {**({} if index is None else {"index": index}), **head, "type": "function", "function": function}
+def fragment(arguments: str, index: int | None = None, id: str = "", name: str = "") -> dict[str, Any]:  # noqa: A002
+    function = {"arguments": arguments, **({"name": name or "get_weather"} if id or name else {})}
+    head: dict[str, Any] = {"index": index} if index is not None else {}
+    return {**head, **({"id": id} if id else {}), "type": "function", "function": function}
 
 
+PARTS = (('{"ci', "a"), ('{"city"', "b"), ('ty":"Paris"}', ""), (':"Rome"}', ""))
 FRAGMENTS = {
-    "interleaved": (
-        fragment('{"ci', 0, id="a", name="get_weather"),
-        fragment('{"city"', 1, id="b", name="get_weather"),
-        fragment('ty":"Paris"}', 0),
-        fragment(':"Rome"}', 1),
-    ),
-    "without an index": (
-        fragment('{"ci', id="a", name="get_weather"),
-        fragment('ty":"Paris"}'),
-        fragment('{"city"', id="b", name="get_weather"),
-        fragment(':"Rome"}'),
-    ),
-    "the same index": (
-        fragment('{"ci', 0, id="a", name="get_weather"),
-        fragment('ty":"Paris"}', 0),
-        fragment('{"city"', 0, id="b", name="get_weather"),
-        fragment(':"Rome"}', 0),
-    ),
-    "whole, without an id": (
-        fragment('{"city":"Paris"}', 0, name="get_weather"),
-        fragment('{"city":"Rome"}', 0, name="get_weather"),
-    ),
+    "interleaved": [fragment(text, n % 2, made) for n, (text, made) in enumerate(PARTS)],
+    "without an index": [fragment(*PARTS[n][:1], None, PARTS[n][1]) for n in (0, 2, 1, 3)],
+    "the same index": [fragment(PARTS[n][0], 0, PARTS[n][1]) for n in (0, 2, 1, 3)],
+    "whole, without an id": [
+        fragment(f'{{"city":"{city}"}}', 0, "", "get_weather") for city in ("Paris", "Rome")
+    ],
 }
 
 
@@ -457,11 +434,8 @@ def test_fragments_are_never_merged(name: str, engine: str) -> None:
 
 def test_a_call_that_goes_wrong_later_is_sent_again() -> None:
     """streaming: A call that later fragments spoil is sent again as a bad one."""
-    spoilt = (
-        fragment('{"city":"Paris"}', 0, id="a", name="get_weather"),
-        fragment('{"city":"Rome"}', 1, id="b", name="get_weather"),
-        fragment('{"city":"Oslo"}', 0),
-    )
+    cities = (("Paris", 0, "a"), ("Rome", 1, "b"), ("Oslo", 0, ""))
+    spoilt = [fragment(f'{{"city":"{city}"}}', index, made) for city, index, made in cities]
     with LoopbackProvider([sse(*spoilt)]) as provider:
         run = stream(lm_of(provider), May, sigadapt.ChatAdapter(on_invalid="keep"))
     sent = [(call.id, isinstance(call, ToolCall)) for call in run.calls]

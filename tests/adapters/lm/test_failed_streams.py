@@ -33,39 +33,18 @@ BEGUN: tuple[Json, ...] = (
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
 )
 
+BEGIN = sse(chunk({"content": "Half"}))
+CROWDED = sse(*BEGUN, HALF, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+BUSY = b'event: error\ndata: {"message": "busy"}\n\ndata: [DONE]\n\n'
+UNSAFE = sse(gemini({"text": "Half"}), gemini(finish="SAFETY"))
 FAILURES: dict[str, tuple[str, bytes, str, str]] = {
-    "an error chunk": (
-        "openai",
-        sse(chunk({"content": "Half"}), {"error": {"code": 502, "message": "upstream died"}}),
-        "failed",
-        "upstream died",
-    ),
-    "overloaded": (
-        "anthropic",
-        sse(*BEGUN, HALF, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
-        "failed",
-        "Overloaded",
-    ),
-    "no finish reason": (
-        "openai",
-        sse(chunk({"content": "Half"})) + b"data: [DONE]\n\n",
-        "failed",
-        "without a finish reason",
-    ),
-    "an error of vLLM": (
-        "openai",
-        sse(chunk({"content": "Half"}), {"object": "error", "message": "busy", "code": 500}),
-        "failed",
-        "busy",
-    ),
-    "a detail of FastAPI": ("openai", sse(chunk({"content": "Half"}), {"detail": "busy"}), "failed", "busy"),
-    "an error event": (
-        "openai",
-        sse(chunk({"content": "Half"})) + b'event: error\ndata: {"message": "busy"}\n\ndata: [DONE]\n\n',
-        "failed",
-        "busy",
-    ),
-    "filtered": ("gemini", sse(gemini({"text": "Half"}), gemini(finish="SAFETY")), "filtered", "SAFETY"),
+    "a chunk": ("openai", BEGIN + sse({"error": {"code": 502, "message": "it died"}}), "failed", "it died"),
+    "overloaded": ("anthropic", CROWDED, "failed", "Overloaded"),
+    "no finish reason": ("openai", BEGIN + b"data: [DONE]\n\n", "failed", "without a finish reason"),
+    "vLLM": ("openai", BEGIN + sse({"object": "error", "message": "busy", "code": 500}), "failed", "busy"),
+    "a detail of FastAPI": ("openai", BEGIN + sse({"detail": "busy"}), "failed", "busy"),
+    "an error event": ("openai", BEGIN + BUSY, "failed", "busy"),
+    "filtered": ("gemini", UNSAFE, "filtered", "SAFETY"),
 }
 
 

@@ -29,27 +29,19 @@ RESPONSE: Json = {"id": "r", "object": "response", "created_at": 1, "model": "m"
 FAILED: Json = {**RESPONSE, "status": "failed", "error": OPENAI}
 BEGUN: Json = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {}}
 
+AT_END = {"error": ROUTER, **chat("", key="delta")}
+IN_CHOICE = sse(chat("", None, "delta"), chat("", key="delta", error=ROUTER))
+BEHIND = sse(chat("Half", None, "delta"), AT_END)
+STARTED = {"type": "message_start", "message": BEGUN}
 LIMITS: dict[str, tuple[str, Json, bytes]] = {
     "in the body": ("openai", {"error": ROUTER}, sse({"error": ROUTER})),
     "in the body as a text": ("openai", {"error": {**ROUTER, "code": "429"}}, sse({"error": ROUTER})),
-    "in the choice": (
-        "openai",
-        chat("", error=ROUTER),
-        sse(chat("", None, "delta"), chat("", key="delta", error=ROUTER)),
-    ),
-    "beside the choice": (
-        "openai",
-        chat(None, error=ROUTER),
-        sse({"error": ROUTER, **chat("", key="delta")}),
-    ),
-    "behind half a text": (
-        "openai",
-        chat("Half", error=ROUTER),
-        sse(chat("Half", None, "delta"), {"error": ROUTER, **chat("", key="delta")}),
-    ),
+    "in the choice": ("openai", chat("", error=ROUTER), IN_CHOICE),
+    "beside the choice": ("openai", chat(None, error=ROUTER), sse(AT_END)),
+    "behind half a text": ("openai", chat("Half", error=ROUTER), BEHIND),
     "a failed response": ("responses", FAILED, sse({"type": "response.failed", "response": FAILED})),
     "an error of Responses": ("responses", {"error": OPENAI}, sse({"type": "error", **OPENAI})),
-    "Anthropic's": ("anthropic", CLAUDE, sse({"type": "message_start", "message": BEGUN}, CLAUDE)),
+    "Anthropic's": ("anthropic", CLAUDE, sse(STARTED, CLAUDE)),
     "Google's": ("gemini", GOOGLE, sse(GOOGLE)),
 }
 

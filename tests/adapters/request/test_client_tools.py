@@ -48,84 +48,30 @@ def test_a_turn_that_pauses_for_ever_ends(wired: Any, max_pauses: int) -> None:
 
 SHOT = dspy.Image(url="data:image/png;base64,iVBORw0KGgo=")
 EXITED: Json = {"stdout": "ok", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+EXEC, DELETE = {"type": "exec", "command": ["ls"]}, {"type": "delete_file", "path": "a"}
+FOUND: Json = {"tools": [{"type": "function", "name": "f", "parameters": {}}]}
+SEEN = {"output": {"type": "computer_screenshot", "image_url": SHOT.url}}
+SHELL: Json = {"commands": ["ls"], "max_output_length": 9}
+# By name: its declaration, what its call has, the arguments, what the program gives, and what is sent.
 OPENAI_TOOLS: dict[str, tuple[Json, Json, Json, Any, Json]] = {
     "shell": (
-        {"type": "shell", "environment": {"type": "local"}},
-        {
-            "type": "shell_call",
-            "id": "i",
-            "call_id": "c1",
-            "action": {"commands": ["ls"], "max_output_length": 9},
-        },
-        {"commands": ["ls"], "max_output_length": 9},
+        {"environment": {}},
+        {"action": SHELL},
+        SHELL,
         "ok",
-        {"type": "shell_call_output", "call_id": "c1", "output": [EXITED], "max_output_length": 9},
+        {"output": [EXITED], "max_output_length": 9},
     ),
-    "local_shell": (
-        {"type": "local_shell"},
-        {
-            "type": "local_shell_call",
-            "id": "i",
-            "call_id": "c1",
-            "action": {"type": "exec", "command": ["ls"]},
-        },
-        {"type": "exec", "command": ["ls"]},
-        "ok",
-        {"type": "local_shell_call_output", "id": "c1", "output": "ok"},
-    ),
-    "apply_patch": (
-        {"type": "apply_patch"},
-        {
-            "type": "apply_patch_call",
-            "id": "i",
-            "call_id": "c1",
-            "operation": {"type": "delete_file", "path": "a"},
-        },
-        {"type": "delete_file", "path": "a"},
-        "ok",
-        {"type": "apply_patch_call_output", "call_id": "c1", "status": "completed", "output": "ok"},
-    ),
+    "local_shell": ({}, {"action": EXEC}, EXEC, "ok", {"output": "ok"}),
+    "apply_patch": ({}, {"operation": DELETE}, DELETE, "ok", {"status": "completed", "output": "ok"}),
     "tool_search": (
-        {"type": "tool_search", "execution": "client", "parameters": {"type": "object"}},
-        {
-            "type": "tool_search_call",
-            "id": "i",
-            "call_id": "c1",
-            "execution": "client",
-            "arguments": {"q": "w"},
-        },
+        {"execution": "client", "parameters": {"type": "object"}},
+        {"execution": "client", "arguments": {"q": "w"}},
         {"q": "w"},
-        {"tools": [{"type": "function", "name": "f", "parameters": {}}]},
-        {
-            "type": "tool_search_output",
-            "call_id": "c1",
-            "execution": "client",
-            "status": "completed",
-            "tools": [{"type": "function", "name": "f", "parameters": {}}],
-        },
+        FOUND,
+        {"execution": "client", "status": "completed", **FOUND},
     ),
-    "computer_use_preview": (
-        {"type": "computer_use_preview", "environment": "browser"},
-        {"type": "computer_call", "id": "i", "call_id": "c1", "action": {"type": "screenshot"}},
-        {"type": "screenshot"},
-        SHOT,
-        {
-            "type": "computer_call_output",
-            "call_id": "c1",
-            "output": {"type": "computer_screenshot", "image_url": SHOT.url},
-        },
-    ),
-    "computer": (
-        {"type": "computer"},
-        {"type": "computer_call", "id": "i", "call_id": "c1", "actions": [{"type": "wait"}]},
-        {"actions": [{"type": "wait"}]},
-        SHOT,
-        {
-            "type": "computer_call_output",
-            "call_id": "c1",
-            "output": {"type": "computer_screenshot", "image_url": SHOT.url},
-        },
-    ),
+    "computer_use_preview": ({}, {"action": {"type": "screenshot"}}, {"type": "screenshot"}, SHOT, SEEN),
+    "computer": ({}, {"actions": [{"type": "wait"}]}, {"actions": [{"type": "wait"}]}, SHOT, SEEN),
 }
 
 
@@ -133,6 +79,10 @@ OPENAI_TOOLS: dict[str, tuple[Json, Json, Json, Any, Json]] = {
 def test_openais_client_tools(wired: Any, name: str) -> None:
     """toolsets: A call of a client tool in a provider's own words."""
     tool, item, args, value, output = OPENAI_TOOLS[name]
+    kind = "computer" if "computer" in name else name
+    tool, item = {"type": name, **tool}, {"type": f"{kind}_call", "id": "i", "call_id": "c1", **item}
+    answered = f"{kind}_output" if kind == "tool_search" else f"{kind}_call_output"
+    output = {"type": answered, "id" if name == "local_shell" else "call_id": "c1", **output}
     wire = wired("responses")
     out = wire.ask(responses(item), tools=[get_weather, tool])
     (call,) = out.calls
@@ -146,24 +96,15 @@ def test_openais_client_tools(wired: Any, name: str) -> None:
 
 
 MCP: Json = {"type": "mcp", "server_label": "x", "server_url": "https://x.test"}
-APPROVAL: Json = {
-    "type": "mcp_approval_request",
-    "id": "mcpr_1",
-    "name": "delete",
-    "arguments": '{"id":1}',
-    "server_label": "x",
-}
+APPROVAL: Json = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "delete", "server_label": "x"}
+APPROVAL["arguments"] = '{"id":1}'
 
 
 @pytest.mark.parametrize(
     ("value", "failed", "approve"),
     [
-        (True, False, True),
-        ({"approve": True}, False, True),
-        ("yes", False, False),
-        (1, False, False),
-        (True, True, False),
-        (None, False, False),
+        *((True, False, True), ({"approve": True}, False, True), ("yes", False, False)),
+        *((1, False, False), (True, True, False), (None, False, False)),
     ],
 )
 def test_an_approval_fails_closed(wired: Any, value: Any, failed: bool, approve: bool) -> None:

@@ -14,35 +14,40 @@ from sigadapt.testing import LoopbackProvider
 Json = dict[str, Any]
 
 
-def message(text: str, phase: str | None = None) -> Json:
+def message(text: str, **more: Any) -> Json:
     part = {"type": "output_text", "text": text, "annotations": list[Any]()}
-    marked = {"phase": phase} if phase else {}
     return {
         "type": "message",
         "id": "m",
         "role": "assistant",
         "status": "completed",
         "content": [part],
-        **marked,
+        **more,
     }
 
 
 CRASH = {"code": "server_error", "message": "The model crashed."}
-CALL: Json = {
-    "type": "function_call",
-    "id": "f",
-    "call_id": "c1",
-    "name": "get_weather",
-    "arguments": '{"city": "Rome"}',
-}
-REFUSAL: Json = {**message(""), "content": [{"type": "refusal", "refusal": "I cannot."}]}
+CALL: Json = {"type": "function_call", "id": "f", "call_id": "c1", "name": "get_weather"}
+CALL["arguments"] = '{"city": "Rome"}'
+REFUSAL = message("", content=[{"type": "refusal", "refusal": "I cannot."}])
+HALF = message("Half an")
+BEGINNING: Json = {"type": "text", "text": "I"}
+SUMMARY: Json = {"type": "compaction", "content": "Summary"}
+LIMIT: Json = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+DIED = chat({"content": "Half an"}, "error", error={"code": 502, "message": "upstream died"})
+THOUGHT = {"content": "", "reasoning_content": "Sunny in Paris."}
+
+
+def said(text: str, finish: str) -> Json:
+    return chat({"content": text}, finish)
+
 
 ENDS: dict[str, tuple[str, Json, str, str]] = {
-    "a refusal on Anthropic": (
+    "Anthropic's refusal": (
         "anthropic",
-        claude({"type": "text", "text": "I"}, stop="refusal", stop_details={"category": "cyber"}),
+        claude(BEGINNING, stop="refusal", stop_details={"category": "x"}),
         "refused",
-        "cyber",
+        "x",
     ),
     "a refusal on OpenAI": (
         "openai",
@@ -51,23 +56,18 @@ ENDS: dict[str, tuple[str, Json, str, str]] = {
         "I cannot.",
     ),
     "a refusal on Responses": ("responses", responses(REFUSAL), "refused", "I cannot."),
-    "text cut by its limit": ("openai", chat({"content": "Half an"}, "length"), "cut_off", "Half an"),
-    "nothing before the limit": ("openai", chat({"content": ""}, "length"), "cut_off", "length"),
+    "text cut by its limit": ("openai", said("Half an", "length"), "cut_off", "Half an"),
+    "nothing before the limit": ("openai", said("", "length"), "cut_off", "length"),
     "nothing before Gemini's limit": ("gemini", gemini(finish="MAX_TOKENS"), "cut_off", "length"),
-    "an incomplete response": (
-        "responses",
-        responses(message("Half"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
-        "cut_off",
-        "Half",
-    ),
+    "an incomplete response": ("responses", responses(HALF, **LIMIT), "cut_off", "Half"),
     "a response still in progress": ("responses", responses(status="in_progress"), "cut_off", "in_progress"),
-    "filtered text": ("openai", chat({"content": "Half an"}, "content_filter"), "filtered", "Half an"),
+    "filtered text": ("openai", said("Half an", "content_filter"), "filtered", "Half an"),
     "text stopped for safety": ("gemini", gemini({"text": "Half"}, finish="SAFETY"), "filtered", "SAFETY"),
-    "a failed response with text": (
+    "a failed response": (
         "responses",
-        responses(message("Half an"), status="failed", error=CRASH),
+        responses(HALF, status="failed", error=CRASH),
         "failed",
-        "The model crashed.",
+        "model crashed.",
     ),
     "a cancelled response with a call": (
         "responses",
@@ -75,31 +75,11 @@ ENDS: dict[str, tuple[str, Json, str, str]] = {
         "failed",
         "cancelled",
     ),
-    "a choice with an error": (
-        "openai",
-        chat({"content": "Half an"}, "error", error={"code": 502, "message": "upstream died"}),
-        "failed",
-        "upstream died",
-    ),
-    "an interrupted answer": (
-        "openai",
-        chat({"content": "Half"}, "insufficient_system_resource"),
-        "failed",
-        "Half",
-    ),
+    "a choice with an error": ("openai", DIED, "failed", "upstream died"),
+    "an interrupted answer": ("openai", said("Half", "insufficient_system_resource"), "failed", "Half"),
     "Gemini's unknown reason": ("gemini", gemini({"text": "Half"}, finish="OTHER"), "failed", "OTHER"),
-    "a compaction": (
-        "anthropic",
-        claude({"type": "compaction", "content": "Summary"}, stop="compaction"),
-        "empty",
-        "compaction",
-    ),
-    "nothing but reasoning": (
-        "openai",
-        chat({"content": "", "reasoning_content": "Sunny in Paris."}),
-        "empty",
-        "reasoning",
-    ),
+    "a compaction": ("anthropic", claude(SUMMARY, stop="compaction"), "empty", "compaction"),
+    "nothing but reasoning": ("openai", chat(THOUGHT), "empty", "reasoning"),
 }
 
 
@@ -153,13 +133,9 @@ def test_the_error_carries_all_that_came() -> None:
 
 def test_calls_before_the_limit_stay_good() -> None:
     """tool-call-outputs: Calls before a limit stay good."""
-    whole = {
-        "id": "c1",
-        "type": "function",
-        "function": {"name": "get_weather", "arguments": '{"city": "Rome"}'},
-    }
-    cut = {"id": "c2", "type": "function", "function": {"name": "get_weather", "arguments": '{"ci'}}
-    out, _ = ask("openai", chat({"content": None, "tool_calls": [whole, cut]}, "length"), on_invalid="keep")
+    sent = enumerate(('{"city": "Rome"}', '{"ci'))
+    calls = [{"id": f"c{n}", "function": {"name": "get_weather", "arguments": text}} for n, text in sent]
+    out, _ = ask("openai", chat({"content": None, "tool_calls": calls}, "length"), on_invalid="keep")
     assert [call.args for call in out.calls] == [{"city": "Rome"}]
     assert [call.code for call in out.calls.invalid] == ["truncated"]
 
@@ -227,9 +203,9 @@ def test_a_gateway_reports_no_call_twice() -> None:
 
 def test_commentary_beside_a_call_is_its_text() -> None:
     """response-choice: Commentary is told from the answer."""
-    out, _ = ask("responses", responses(message("I look it up.", "commentary"), CALL))
+    out, _ = ask("responses", responses(message("I look it up.", phase="commentary"), CALL))
     assert out.calls.text == "I look it up."
-    both = responses(message("I look.", "commentary"), message("Here.", "final_answer"), CALL)
+    both = responses(message("I look.", phase="commentary"), message("Here.", phase="final_answer"), CALL)
     out, _ = ask("responses", both)
     assert out.calls.text == "I look.\n\nHere."
 
