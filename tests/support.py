@@ -5,6 +5,8 @@ import gzip
 import json
 import os
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -49,9 +51,6 @@ NATIVE = _first_routes("lm15")
 
 LITELLM = _first_routes("litellm")
 """The routes that LiteLLM writes, by dialect."""
-
-NATIVE_OLLAMA = next(route for route in ROUTES if route.models.server)
-"""Ollama's OpenAI-compatible endpoint."""
 
 ENGINES = ("auto", "litellm")
 """DSPy's two engines: lm15 where it speaks the model's wire, and LiteLLM always."""
@@ -188,10 +187,28 @@ def with_places(value: Any) -> Any:
 
 
 def start(program: Any, way: str, **inputs: Any) -> Any:
-    """Call a program in one of the ways "sync", "async" and "streamed", and return its prediction."""
+    """Call a program in one of the ways "sync", "async", "streamed" and "streamed later"."""
     if way == "sync":
         return program(**inputs)
     if way == "async":
         return asyncio.run(program.acall(**inputs))
+    if way == "streamed later":
+        return asyncio.run(_last_of(sigadapt.stream(program, **inputs))).prediction
     last: Any = [*sigadapt.stream_sync(program, **inputs)][-1]
     return last.prediction
+
+
+async def _last_of(events: Any) -> Any:
+    return [event async for event in events][-1]
+
+
+@contextmanager
+def serving(script: Any, wire: str = "openai", model: str | None = None, **options: Any) -> Generator[Any]:
+    """Serve a scripted provider to everything inside; DSPy's cache answers only with `cache=True`."""
+    own = {name: options.pop(name) for name in ("cache", "num_retries", "api_key") if name in options}
+    with LoopbackProvider(script) as net:
+        settings: dict[str, Any] = net.lm_options(wire) | {"cache": False} | own
+        if model is not None:
+            settings["model"] = model
+        with dspy.context(lm=dspy.LM(**settings), adapter=sigadapt.ChatAdapter(**options)):
+            yield net

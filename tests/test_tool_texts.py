@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import run_python
-from support import Must, lm_of
+from support import Must, serving
 
 import sigadapt
 from sigadapt import ToolDecl, ToolDecls, Toolset, ToolTexts
 from sigadapt.errors import InvalidOption
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 
 
 def get_weather(city: Annotated[str, pydantic.Field(description="Where.")], days: int = 3) -> str:
@@ -44,10 +44,7 @@ class Weather(dspy.Module):
 def sent(program: Any) -> list[Any]:
     """The tools that a program sends."""
     answer = Answer(calls=[Call("get_weather", {"city": "Paris"})])
-    with (
-        LoopbackProvider([answer]) as provider,
-        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-    ):
+    with serving([answer]) as provider:
         program(question="Paris?")
         return [tool["function"] for tool in provider.received[0].body["tools"]]
 
@@ -100,13 +97,11 @@ def test_gepa_writes_a_better_description():
     examples = [
         dspy.Example(question=f"Che tempo fa? {n}", calls=calls).with_inputs("question") for n in (1, 2)
     ]
-    with LoopbackProvider(model) as provider:
-        lm = lm_of(provider)
-        optimizer: Any = dspy.GEPA(
-            metric=metric, max_metric_calls=12, reflection_lm=lm, reflection_minibatch_size=2, num_threads=1
-        )
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            program = optimizer.compile(Weather(), trainset=examples)
+    options: dict[str, Any] = {"max_metric_calls": 12, "reflection_minibatch_size": 2, "num_threads": 1}
+    with serving(model):
+        lm: Any = dspy.settings.lm
+        optimizer: Any = dspy.GEPA(metric=metric, reflection_lm=lm, **options)
+        program = optimizer.compile(Weather(), trainset=examples)
     assert program.tools["get_weather"] == better
     assert "Che tempo fa?" in asked[0]
     assert "Weather for a city." in asked[0]

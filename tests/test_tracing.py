@@ -16,10 +16,11 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from processes import run_python
+from support import serving, start
 
 import sigadapt
 from sigadapt import InputNeeded, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResult
-from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
+from sigadapt.testing import Answer, Call, Failure
 from sigadapt.tracing import instrument
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,14 +114,8 @@ def traced(**options: Any) -> Generator[Seen]:
         yield seen
 
 
-@contextmanager
-def play(
-    *script: Any, wire: str = "openai", lm: dict[str, Any] | None = None, **options: Any
-) -> Generator[Any]:
-    with LoopbackProvider(script) as net:
-        model = dspy.LM(**net.lm_options(wire, **(lm or {})))
-        with dspy.context(lm=model, adapter=sigadapt.ChatAdapter(**options)):
-            yield net
+def play(*script: Any, wire: str = "openai", **options: Any) -> Any:
+    return serving(script, wire, **options)
 
 
 def own(tools: Any, signature: Any = "question -> answer", **options: Any) -> Any:
@@ -135,48 +130,27 @@ def dspys(tools: Any, signature: Any = "question -> answer") -> Any:
 AGENTS = pytest.mark.parametrize("agent_of", [own, dspys], ids=["sigadapt", "dspy"])
 
 
-def now(program: Any, **inputs: Any) -> Any:
-    return program(**inputs)
-
-
-def later(program: Any, **inputs: Any) -> Any:
-    return asyncio.run(program.acall(**inputs))
-
-
-def streamed(program: Any, **inputs: Any) -> Any:
-    last: Any = [*sigadapt.stream_sync(program, **inputs)][-1]
-    return last.prediction
-
-
-def streamed_later(program: Any, **inputs: Any) -> Any:
-    async def read() -> Any:
-        last: Any = [event async for event in sigadapt.stream(program, **inputs)][-1]
-        return last.prediction
-
-    return asyncio.run(read())
-
-
 @AGENTS
-@pytest.mark.parametrize("run", [now, later, streamed, streamed_later])
+@pytest.mark.parametrize("way", ["sync", "async", "streamed", "streamed later"])
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])
-def test_an_agent_is_a_trace(agent_of: Callable[..., Any], run: Callable[..., Any], wire: str) -> None:
+def test_an_agent_is_a_trace(agent_of: Callable[..., Any], way: str, wire: str) -> None:
     """tracing: An agent's requests and calls stand in its span."""
     with play(STOCK, SUBMIT, wire=wire) as net, traced() as seen:
         model = WIRES[wire][0]
-        assert run(agent_of([stock], Clerk), question="q").answer == "DAMSON"
+        assert start(agent_of([stock], Clerk), way, question="q").answer == "DAMSON"
     agent = "invoke_agent Clerk"
     inner = [f"{agent} > chat {model}", f"{agent} > execute_tool stock", f"{agent} > chat {model}"]
     assert seen.lines == [agent, *inner]
     assert [value(span, "gen_ai.usage.input_tokens") for span in seen.of("chat")] == [100, 200]
     assert [value(span, "gen_ai.usage.output_tokens") for span in seen.of("chat")] == [7, 9]
-    is_streamed = run in (streamed, streamed_later)
+    is_streamed = way.startswith("streamed")
     assert {value(span, "gen_ai.request.stream") for span in seen.of("chat")} == {is_streamed or None}
     assert seen.failures == {}
     assert len(net.received) == 2
 
 
-@pytest.mark.parametrize("run", [now, later])
-def test_an_agent_that_is_a_tool(run: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_an_agent_that_is_a_tool(way: str) -> None:
     """tracing: An agent that is a tool stands in the span of its call."""
 
     def sum_up(text: str) -> str:
@@ -189,7 +163,7 @@ def test_an_agent_that_is_a_tool(run: Callable[..., Any]) -> None:
     ask = Answer(calls=[Call("clerk", {"question": "Emma?"})])
     look = Answer(calls=[Call("sum_up", {"text": "long"})])
     with play(ask, look, text, SUBMIT, SUBMIT), traced() as seen:
-        run(own([clerk]), question="q")
+        start(own([clerk]), way, question="q")
     tool = "invoke_agent > execute_tool clerk > invoke_agent Clerk > execute_tool sum_up"
     assert f"{tool} > chat gpt-4o-mini" in seen.lines
     assert [len(seen.line(span)) for span in seen.of("chat")] == [2, 4, 5, 4, 2]
@@ -198,25 +172,20 @@ def test_an_agent_that_is_a_tool(run: Callable[..., Any]) -> None:
     assert list(value(inmost, "gen_ai.response.finish_reasons")) == ["stop"]
 
 
-def calls_run(calls: ToolCalls, tools: list[Any]) -> Any:
-    return calls.run(tools)
+RUNS: dict[str, Callable[[ToolCalls, list[Any]], Any]] = {
+    "run": lambda calls, tools: calls.run(tools),
+    "arun": lambda calls, tools: asyncio.run(calls.arun(tools)),
+    "execute": lambda calls, tools: [call.execute(tools) for call in calls],
+}
 
 
-def calls_arun(calls: ToolCalls, tools: list[Any]) -> Any:
-    return asyncio.run(calls.arun(tools))
-
-
-def each_alone(calls: ToolCalls, tools: list[Any]) -> Any:
-    return [call.execute(tools) for call in calls]
-
-
-@pytest.mark.parametrize("run", [calls_run, calls_arun, each_alone])
-def test_calls_have_their_own_spans(run: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("name", RUNS)
+def test_calls_have_their_own_spans(name: str) -> None:
     """tracing: Calls side by side each have their own span."""
     calls = ToolCalls(tool_calls=[ToolCall(id=f"c{n}", name="shelf", args={"number": n}) for n in (1, 2, 3)])
     with traced() as seen:
         tracer = seen.provider.get_tracer("user")
-        gate = threading.Barrier(1 if run is each_alone else 3, timeout=10)
+        gate = threading.Barrier(1 if name == "execute" else 3, timeout=10)
 
         def shelf(number: int) -> str:
             """Look at a shelf."""
@@ -225,16 +194,12 @@ def test_calls_have_their_own_spans(run: Callable[..., Any]) -> None:
             return "x"
 
         with tracer.start_as_current_span("job") as job:
-            run(calls, [shelf])
+            RUNS[name](calls, [shelf])
             assert trace.get_current_span() is job
     assert sorted(line for line in seen.lines if "own" in line) == [
         f"job > execute_tool shelf > own {number}" for number in (1, 2, 3)
     ]
-    assert sorted(value(span, "gen_ai.tool.call.id") for span in seen.of("execute_tool")) == [
-        "c1",
-        "c2",
-        "c3",
-    ]
+    assert {value(span, "gen_ai.tool.call.id") for span in seen.of("execute_tool")} == {"c1", "c2", "c3"}
 
 
 def test_an_async_tool_that_runs_alone() -> None:
@@ -260,10 +225,10 @@ def test_a_request_of_dspys_own_code_is_a_span() -> None:
     text = Answer(text="[[ ## summary ## ]]\nshort\n\n[[ ## completed ## ]]")
     with play(text, text, Failure(429, "QUINCE")), traced() as seen:
         program = dspy.Predict("text -> summary")
-        now(program, text="long")
-        later(program, text="longer")
+        start(program, "sync", text="long")
+        start(program, "async", text="longer")
         with pytest.raises(Exception, match="QUINCE"):
-            now(program, text="longest")
+            start(program, "sync", text="longest")
     assert [len(seen.line(span)) for span in seen.of("chat")] == [1, 1, 1]
     assert [value(span, "error.type") is None for span in seen.spans] == [True, True, False]
     assert "QUINCE" not in seen.words
@@ -344,17 +309,17 @@ def test_a_limit_fails_the_agent() -> None:
 
 
 @AGENTS
-@pytest.mark.parametrize("run", [now, later])
-def test_a_run_that_waits(agent_of: Callable[..., Any], run: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_run_that_waits(agent_of: Callable[..., Any], way: str) -> None:
     """tracing: To wait is no failure."""
     tool = ToolDecl.of(stock, requires_confirmation=True)
     with play(STOCK, SUBMIT, confirm="raise"):
         with traced() as first, pytest.raises(InputNeeded) as caught:
-            run(agent_of([tool], Clerk), question="q")
+            start(agent_of([tool], Clerk), way, question="q")
         error = InputNeeded.model_validate_json(caught.value.model_dump_json())
         decisions = {request.id: True for request in error.requests}
         with traced() as seen:
-            run(agent_of([tool], Clerk), history=error.resume([tool], decisions))
+            start(agent_of([tool], Clerk), way, history=error.resume([tool], decisions))
     assert first.failures == seen.failures == {}
     assert first.lines == ["invoke_agent Clerk", "invoke_agent Clerk > chat gpt-4o-mini"]
     [call] = seen.of("execute_tool")
@@ -462,7 +427,7 @@ def test_a_key_is_in_no_span(key: str) -> None:
 
     calls = [Call("leak", {"word": key}), Call("leak", {"word": "fail"})]
     script = Answer(calls=calls), Answer(calls=[Call("submit", {"answer": key})])
-    with play(*script, lm={"api_key": key}) as net, traced(content=True) as seen:
+    with play(*script, api_key=key) as net, traced(content=True) as seen:
         agent = own([leak])
         agent.set_lm(dspy.settings.lm)
         with dspy.context(lm=dspy.LM(**net.lm_options("openai"))):  # which the agent does not ask

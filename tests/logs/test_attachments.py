@@ -4,7 +4,7 @@ from typing import Any
 
 import dspy
 import pytest
-from support import lm_of
+from support import lm_of, serving
 
 import sigadapt
 from sigadapt.logs import conversation_from_request
@@ -42,10 +42,7 @@ def reply(received: Received) -> Answer:
 
 def requests(wire: str) -> tuple[Received, ...]:
     """The requests of an agent that is asked two questions."""
-    with (
-        LoopbackProvider(reply) as provider,
-        dspy.context(lm=lm_of(provider, wire), adapter=sigadapt.ChatAdapter()),
-    ):
+    with serving(reply, wire) as provider:
         agent = sigadapt.ReAct("question -> answer", tools=[shot, plan, look])
         for question in ("Where?", "Why?"):
             agent(question=question)

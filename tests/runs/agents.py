@@ -1,16 +1,16 @@
 """A shop with tools, and the answers of a model that uses them, for tests of agents."""
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, cast
 
 import dspy
 import pytest
+from support import serving
 
 import sigadapt
 from sigadapt import InputNeeded, ToolDecl, ToolDecls
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 
 DSPY_AGENT: Any = cast("Any", dspy).ReActV2
 AGENTS: list[Any] = [sigadapt.ReAct, DSPY_AGENT]
@@ -101,18 +101,6 @@ def turn(*calls: Call, **more: Any) -> Answer:
 def submits(text: str = "Done.", **more: Any) -> Answer:
     """The answer that ends an agent."""
     return turn(Call("submit", {"answer": text}), **more)
-
-
-@contextmanager
-def serving(script: Any, wire: str = "openai", model: str | None = None, **options: Any) -> Generator[Any]:
-    """Serve a scripted provider to everything inside; DSPy's cache answers only with `cache=True`."""
-    own = {name: options.pop(name) for name in ("cache", "num_retries") if name in options}
-    with LoopbackProvider(script) as net:
-        settings: dict[str, Any] = net.lm_options(wire) | {"cache": False} | own
-        if model is not None:
-            settings["model"] = model
-        with dspy.context(lm=dspy.LM(**settings), adapter=sigadapt.ChatAdapter(**options)):
-            yield net
 
 
 def read_back(history: dspy.History) -> dspy.History:

@@ -10,7 +10,7 @@ import dspy
 import pydantic
 import pytest
 from agents import FIND, PAY, Till, submits
-from support import Talk, lm_of
+from support import Talk, serving
 
 import sigadapt
 from sigadapt import (
@@ -24,7 +24,7 @@ from sigadapt import (
     rounds,
 )
 from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 DONE = submits("done")
@@ -109,13 +109,9 @@ def test_run_refuses_a_decision_about_a_missing_tool() -> None:
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_request_belongs_to_its_turn(wire: str) -> None:
     """confirmation: A request belongs to its turn."""
-    shop, adapter = Till(), sigadapt.ChatAdapter(confirm="raise")
-    answer = Answer(calls=[PAY])
-    with (
-        LoopbackProvider([answer, answer, DONE]) as provider,
-        dspy.context(lm=lm_of(provider, wire), adapter=adapter),
-    ):
-        agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=shop.tools)
+    shop, answer = Till(), Answer(calls=[PAY])
+    with serving([answer, answer, DONE], wire, confirm="raise"):
+        agent = shop.agent()
         with pytest.raises(InputNeeded) as first:
             agent(question="Pay.")
         [old] = first.value.requests
@@ -140,10 +136,7 @@ def test_the_same_conversation_has_the_same_requests() -> None:
 def test_calls_of_two_turns_by_hand_have_two_requests() -> None:
     """confirmation: A request belongs to its turn."""
     shop = Till()
-    with (
-        LoopbackProvider([Answer(calls=[PAY])]) as provider,
-        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-    ):
+    with serving([Answer(calls=[PAY])]):
         ask: Any = dspy.Predict(Talk)
         first = ask(question="Pay.", tools=shop.tools).calls
         [request] = first.awaiting_confirmation(shop.tools)
@@ -162,9 +155,9 @@ def test_the_model_reads_that_a_call_was_edited(wire: str, home: str) -> None:
     """tool-call-outputs: The model reads that a person edited a call."""
     shop, read = Till(), []
     for edits in (False, True):
-        adapter = sigadapt.ChatAdapter(confirm="raise" if home == "agent" else None)
+        confirm: Any = "raise" if home == "agent" else None
         script = [Answer(calls=[PAY]), DONE if home == "agent" else Answer(text="[[ ## answer ## ]]\nok")]
-        with LoopbackProvider(script) as provider, dspy.context(lm=lm_of(provider, wire), adapter=adapter):
+        with serving(script, wire, confirm=confirm) as provider:
             _decide(shop, home, edits=edits)
             read.append(str(provider.received[1].body))
     assert [eur for _, _, eur, _ in shop.ran] == [500, 50]
@@ -178,7 +171,7 @@ def _decide(shop: Till, home: str, *, edits: bool) -> None:
         return request.call.model_copy(update={"args": {"to": "Ada", "eur": 50}}) if edits else request.call
 
     if home == "agent":
-        agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=shop.tools)
+        agent = shop.agent()
         with pytest.raises(InputNeeded) as caught:
             agent(question="Pay.")
         [request] = caught.value.requests
@@ -290,10 +283,7 @@ def test_a_note_of_the_tool_stays_beside_that_of_the_decision() -> None:
 
     decls = ToolDecls([ToolDecl.of(look, requires_confirmation=True)])
     script = [Answer(calls=[Call("look", {"city": "Rome"})]), Answer(text="[[ ## answer ## ]]\nok")]
-    with (
-        LoopbackProvider(script) as provider,
-        dspy.context(lm=lm_of(provider, "gemini"), adapter=sigadapt.ChatAdapter()),
-    ):
+    with serving(script, "gemini") as provider:
         ask: Any = dspy.Predict(Talk)
         calls = ask(question="q", tools=decls).calls
         [request] = calls.awaiting_confirmation(decls)
@@ -323,10 +313,7 @@ def test_the_model_reads_what_ask_edited(way: str, *, is_async: bool) -> None:
         assert (result.value, shop.ran) == ("Paid 5 EUR to Ada.", [("pay", "Ada", 5, "invoice")])
         assert '"eur":5' in str(result.note)
         return
-    with (
-        LoopbackProvider([Answer(calls=[PAY]), DONE]) as provider,
-        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-    ):
+    with serving([Answer(calls=[PAY]), DONE]) as provider:
         agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=tools)
         if way == "call":
             agent(question="Pay.")

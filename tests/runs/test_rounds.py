@@ -6,11 +6,12 @@ from typing import Any, cast
 
 import dspy
 import pytest
+from support import serving
 
 import sigadapt
 from sigadapt import ToolCalls, ToolResults, metrics, rounds
 from sigadapt.errors import InvalidHistory, InvalidOption
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 
 CALLS = ToolCalls(
     [{"id": f"c{n}", "name": "find", "args": {"city": c}} for n, c in enumerate(("Rome", "Oslo"))]
@@ -32,10 +33,7 @@ def add(a: int, b: int) -> int:
 
 def lived(*script: Answer, adapter: Any = None, **inputs: Any) -> Any:
     """The prediction of an agent."""
-    with (
-        LoopbackProvider(script) as provider,
-        dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=adapter or sigadapt.ChatAdapter()),
-    ):
+    with serving(script), dspy.context(adapter=adapter or sigadapt.ChatAdapter()):
         return cast("Any", dspy).ReActV2("question -> answer", tools=[find, add])(question="?", **inputs)
 
 
@@ -107,13 +105,7 @@ def test_a_history_of_dspys_adapter_goes_on(caplog: pytest.LogCaptureFixture):
             seen.extend(context.changes)
 
     for options in ({}, {"orphans": "heal"}):
-        with (
-            LoopbackProvider([DONE]) as provider,
-            dspy.context(
-                lm=dspy.LM(**provider.lm_options("openai")),
-                adapter=sigadapt.ChatAdapter(hooks=[Sees()], **cast("Any", options)),
-            ),
-        ):
+        with serving([DONE], hooks=[Sees()], **options) as provider:
             cast("Any", dspy).ReActV2("question -> answer", tools=[find])(history=saved, question="And now?")
             rows = provider.received[0].body["messages"]
         assert [call["id"] for call in rows[2]["tool_calls"]] == ["call_x", "call_y"]

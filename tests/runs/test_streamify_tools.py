@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from support import lm_of
+from support import serving
 
 import sigadapt
 from sigadapt import ToolDecl, ToolDecls
-from sigadapt.testing import Answer, Call, LoopbackProvider, Received
+from sigadapt.testing import Answer, Call, Received
 
 WORDS = "some words of the inner program"
 _SECONDS = 20
@@ -59,10 +59,7 @@ def streamed(kind: Any, tool: Any, count: int, *, is_async: bool) -> tuple[str, 
         return answer
 
     name = tool.name if isinstance(tool, ToolDecl) else tool.__name__
-    with (
-        LoopbackProvider(script(name, count)) as provider,
-        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-    ):
+    with serving(script(name, count)):
         return asyncio.run(asyncio.wait_for(read(), _SECONDS)), messages
 
 

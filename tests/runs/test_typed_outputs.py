@@ -6,11 +6,12 @@ from typing import Any, cast
 import dspy
 import pydantic
 import pytest
+from support import serving
 
 import sigadapt
 from sigadapt import Files, Sources
 from sigadapt.errors import InvalidOption, InvalidSignature
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 
 
 class Part(pydantic.BaseModel):
@@ -37,11 +38,9 @@ WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
 
 def ask(agent: Any, adapter: Any, wire: str, script: list[Answer]) -> Any:
-    with LoopbackProvider(script) as provider:
-        lm = dspy.LM(**provider.lm_options(wire))
-        with dspy.context(lm=lm, adapter=adapter):
-            first = agent(question="Which?")
-            return first, agent(question="And then?", history=first.history)
+    with serving(script, wire), dspy.context(adapter=adapter):
+        first = agent(question="Which?")
+        return first, agent(question="And then?", history=first.history)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -67,28 +66,24 @@ def test_an_agent_writes_no_sources(kind: Any):
     signature = SIGNATURE({"question": (str, dspy.InputField()), "found": (kind, dspy.OutputField())})
     with pytest.raises(InvalidSignature, match="invent 'found'"):
         sigadapt.ReAct(signature, tools=[])
-    with LoopbackProvider([Answer(text="Hi.")]) as provider:
-        lm = dspy.LM(**provider.lm_options("openai"))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            agent: Any = dspy.ReActV2(signature, tools=[])
-            with pytest.raises(InvalidSignature, match="invent 'found'"):
-                agent(question="Which?")
-        assert not provider.received
+    with serving([Answer(text="Hi.")]) as provider:
+        agent: Any = dspy.ReActV2(signature, tools=[])
+        with pytest.raises(InvalidSignature, match="invent 'found'"):
+            agent(question="Which?")
+    assert not provider.received
 
 
 def test_an_agent_without_a_question_asks_nothing():
     """agent-runs: An agent refuses inputs that it does not have."""
     agent: Any = sigadapt.ReAct("question -> answer", tools=[])
-    with LoopbackProvider([Answer(calls=[Call("submit", {"answer": "Hi."})])] * 2) as provider:
-        lm = dspy.LM(**provider.lm_options("openai"))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            with pytest.raises(InvalidOption, match="Did you mean 'question'"):
-                agent(questoin="Which?")
-            with pytest.raises(InvalidOption, match="no input and no history"):
-                agent()
-            assert not provider.received
-            first = agent(question="Which?")
-            assert agent(history=first.history).answer == "Hi."
+    with serving([Answer(calls=[Call("submit", {"answer": "Hi."})])] * 2) as provider:
+        with pytest.raises(InvalidOption, match="Did you mean 'question'"):
+            agent(questoin="Which?")
+        with pytest.raises(InvalidOption, match="no input and no history"):
+            agent()
+        assert not provider.received
+        first = agent(question="Which?")
+        assert agent(history=first.history).answer == "Hi."
 
 
 @pytest.mark.parametrize("max_iters", ["5", -1, 2.0, True, None])
