@@ -99,8 +99,8 @@ def test_gepa_writes_a_better_description():
     ]
     options: dict[str, Any] = {"max_metric_calls": 12, "reflection_minibatch_size": 2, "num_threads": 1}
     with serving(model):
-        lm: Any = dspy.settings.lm
-        optimizer: Any = dspy.GEPA(metric=metric, reflection_lm=lm, **options)
+        settings: Any = dspy.settings
+        optimizer: Any = dspy.GEPA(metric=metric, reflection_lm=settings.lm, **options)
         program = optimizer.compile(Weather(), trainset=examples)
     assert program.tools["get_weather"] == better
     assert "Che tempo fa?" in asked[0]
