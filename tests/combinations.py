@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from threading import Thread
-from typing import Annotated, Any, NamedTuple, TypeAlias, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import dspy
 import pydantic
@@ -271,10 +271,7 @@ class Kind(NamedTuple):
     has_session: bool = False  # it lives in the program's loop
 
 
-Make: TypeAlias = Callable[[Ran], Any]
-
-
-def kind_of(make: Make, **marks: bool) -> Kind:
+def kind_of(make: Callable[[Ran], Any], **marks: bool) -> Kind:
     return Kind(make, **marks)
 
 
@@ -308,42 +305,35 @@ KINDS: dict[str, Kind] = {
     "toolset of the request": Kind(of_request),
 }
 
-RULES: tuple[tuple[str, Callable[[Cell, Kind], bool]], ...] = (
-    (
-        "a session lives in a loop of the program's",
-        lambda cell, kind: kind.has_session and cell.way not in IN_A_LOOP,
+RULES: dict[str, Callable[[Cell, Kind], bool]] = {
+    "a session lives in a loop of the program's": (
+        lambda cell, kind: kind.has_session and cell.way not in IN_A_LOOP
     ),
-    (
-        "a sync call blocks the loop on which MCP's tools were listed, and is refused (a test of its own)",
-        lambda cell, kind: kind.needs_await and cell.way == "a notebook",
+    "a sync call blocks the loop on which MCP's tools were listed, and is refused (a test of its own)": (
+        lambda cell, kind: kind.needs_await and cell.way == "a notebook"
     ),
-    (
-        "`execute` returns what to await, and another loop than the session's would await it",
-        lambda cell, kind: kind.has_session and cell.way == "asyncify" and cell.home == "execute",
+    "`execute` returns what to await, and another loop than the session's would await it": (
+        lambda cell, kind: kind.has_session and cell.way == "asyncify" and cell.home == "execute"
     ),
-    (
-        "ReAct writes all tools into its prompt",
-        lambda cell, _: cell.home == "ReAct" and cell.extra == "deferred",
+    "ReAct writes all tools into its prompt": lambda cell, _: (
+        cell.home == "ReAct" and cell.extra == "deferred"
     ),
-    ("ReAct cannot wait for a person", lambda cell, _: cell.home == "ReAct" and cell.extra == "wait"),
-    (
-        "`execute` runs one call, without decisions",
-        lambda cell, _: cell.home == "execute" and cell.extra == "wait",
+    "ReAct cannot wait for a person": lambda cell, _: cell.home == "ReAct" and cell.extra == "wait",
+    "`execute` runs one call, without decisions": (
+        lambda cell, _: cell.home == "execute" and cell.extra == "wait"
     ),
-    (
-        "an agent inside of a tool cannot stop the one around it",
-        lambda cell, _: cell.home == "an agent in an agent" and cell.extra == "wait",
+    "an agent inside of a tool cannot stop the one around it": (
+        lambda cell, _: cell.home == "an agent in an agent" and cell.extra == "wait"
     ),
-    (
-        "the question of the inner agent is a text",
-        lambda c, _: c.home == AGENTS[2] and c.extra in ("image", "file"),
+    "the question of the inner agent is a text": (
+        lambda cell, _: cell.home == AGENTS[2] and cell.extra in ("image", "file")
     ),
-    ("Ollama's wire has no place for a file", lambda cell, _: cell.wire == "ollama" and cell.extra == "file"),
-)
+    "Ollama's wire has no place for a file": lambda cell, _: cell.wire == "ollama" and cell.extra == "file",
+}
 
 
 def makes_sense(cell: Cell) -> bool:
-    return not any(rule(cell, KINDS[cell.kind]) for _, rule in RULES)
+    return not any(rule(cell, KINDS[cell.kind]) for rule in RULES.values())
 
 
 def cells(*, every_kind_everywhere: bool = False, seed: int = 1) -> list[Cell]:

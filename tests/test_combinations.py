@@ -3,47 +3,21 @@
 import asyncio
 import itertools
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, cast
 
+import combinations as grid
 import dspy
 import pytest
-from combinations import (
-    AGENTS,
-    ENGINES,
-    EXTRAS,
-    HOMES,
-    IN_A_LOOP,
-    KINDS,
-    PDF,
-    PNG,
-    RULES,
-    STAYS,
-    WAYS,
-    WIRES,
-    Boxes,
-    Cell,
-    Model,
-    Ran,
-    Unboxes,
-    answer_of,
-    arguments,
-    booked,
-    cells,
-    inputs_of,
-    program_of,
-    session_of,
-)
 from support import IS_DSPY_3_5, lm_of
 
 import sigadapt
 from sigadapt import InputNeeded, ToolDecl, ToolDecls, Toolset
 from sigadapt.testing import LoopbackProvider
 
-CELLS = cells()
-MORE = [cell for cell in cells(every_kind_everywhere=True) if cell not in CELLS]
+CELLS = grid.cells()
+MORE = [cell for cell in grid.cells(every_kind_everywhere=True) if cell not in CELLS]
 
 
 def see_map(city: str) -> str:
@@ -54,9 +28,9 @@ def see_map(city: str) -> str:
 class Trial:
     """One run of a cell, and what it left."""
 
-    def __init__(self, cell: Cell) -> None:
-        self.cell, self.kind = cell, KINDS[cell.kind]
-        self.ran = Ran()
+    def __init__(self, cell: grid.Cell) -> None:
+        self.cell, self.kind = cell, grid.KINDS[cell.kind]
+        self.ran = grid.Ran()
         self.asked: list[tuple[str, Any]] = []
         self.before_decision: list[tuple[str, int]] | None = None
         self.runs = (0, 1) if cell.way == "threads" else (0,)
@@ -70,7 +44,7 @@ class Trial:
         if self.cell.extra == "prefixed":
             return toolset.prefixed("hotel_")
         if self.cell.extra == "hooks":
-            return toolset.with_hooks(Boxes(), Unboxes())
+            return toolset.with_hooks(grid.Boxes(), grid.Unboxes())
         if self.cell.extra in ("ask", "async ask", "wait"):
             return toolset.prepared(lambda _, decls: self._guarded(decls))
         return toolset
@@ -100,26 +74,26 @@ class Trial:
     def play(self) -> list[Any]:
         """Run the cell, and return the predictions."""
         name = "hotel_book" if self.cell.extra == "prefixed" else "book"
-        self.model = Model(self.cell, name)
+        self.model = grid.Model(self.cell, name)
         adapter = sigadapt.ChatAdapter(confirm="raise" if self.cell.extra == "wait" else None)
         with LoopbackProvider(self.model) as provider:
             self.lm = lm_of(provider, self.cell.wire, self.cell.engine)
             with dspy.context(lm=self.lm, adapter=adapter):
-                if self.cell.way in IN_A_LOOP:
+                if self.cell.way in grid.IN_A_LOOP:
                     return asyncio.run(self._in_a_loop())
                 tools = self.tools(self.ran)
                 given = self.given(tools, asyncio.run(tools.aresolve()))
-                return self._outside(given, program_of(self.cell, given))
+                return self._outside(given, grid.program_of(self.cell, given))
 
     async def _in_a_loop(self) -> list[Any]:
         if not self.kind.has_session:
             return await self._with_tools(self.tools(self.ran))
-        async with session_of(self.ran) as session:
+        async with grid.session_of(self.ran) as session:
             return await self._with_tools(self.tools(session))
 
     async def _with_tools(self, tools: Toolset) -> list[Any]:
         given = self.given(tools, await tools.aresolve())
-        program, inputs = program_of(self.cell, given), inputs_of(self.cell, 0)
+        program, inputs = grid.program_of(self.cell, given), grid.inputs_of(self.cell, 0)
         try:
             return [await self._awaited(program, inputs)]
         except InputNeeded as error:
@@ -139,7 +113,7 @@ class Trial:
     def _outside(self, given: Any, program: Any) -> list[Any]:
         def one(run: int) -> Any:
             try:
-                return self._called(program, inputs_of(self.cell, run))
+                return self._called(program, grid.inputs_of(self.cell, run))
             except InputNeeded as error:
                 return self._called(program, {"history": error.resume(given, self._yes(error))})
 
@@ -161,57 +135,60 @@ class Trial:
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=map(str, CELLS))
-def test_a_combination_works(cell: Cell) -> None:
+def test_a_combination_works(cell: grid.Cell) -> None:
     """combinations: Every pair of what users combine works."""
     check(cell)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("cell", MORE, ids=map(str, MORE))
-def test_every_kind_works_everywhere(cell: Cell) -> None:
+def test_every_kind_works_everywhere(cell: grid.Cell) -> None:
     """combinations: Every pair of what users combine works."""
     check(cell)
 
 
-def check(cell: Cell) -> None:
+def check(cell: grid.Cell) -> None:
     if cell.home == "ReAct" and IS_DSPY_3_5:
         pytest.skip("DSPy 3.5 has the older ReAct no more")
     trial = Trial(cell)
     outs = trial.play()
-    stays = [STAYS[run] for run in trial.runs]
+    stays = [grid.STAYS[run] for run in trial.runs]
     assert sorted(trial.ran) == sorted(stays)
     for run, out in zip(trial.runs, outs, strict=True):
-        assert out.answer.startswith(answer_of(str(run)))
+        assert out.answer.startswith(grid.answer_of(str(run)))
         last = json.dumps(trial.model.bodies[str(run)][-1])
-        assert last.count(booked(*STAYS[run])) == 1
+        assert last.count(grid.booked(*grid.STAYS[run])) == 1
         for failure in ("Error", "Traceback", "coroutine", '"is_error": true'):
             assert failure not in last
     if cell.extra in ("ask", "async ask"):
         name = trial.model.name
-        expected = [(name, arguments(trial.kind, run)) for run in trial.runs]
+        expected = [(name, grid.arguments(trial.kind, run)) for run in trial.runs]
         assert sorted(map(repr, trial.asked)) == sorted(map(repr, expected))
     if cell.extra == "wait":
         assert trial.before_decision == [] or cell.way == "threads"
     if cell.extra in ("image", "file"):
-        data = PNG if cell.extra == "image" else PDF
+        data = grid.PNG if cell.extra == "image" else grid.PDF
         bodies = trial.model.bodies["0"]
         assert all(json.dumps(body).count(data) == 1 for body in bodies)
 
 
 def test_every_pair_is_there() -> None:
     """combinations: Every pair of what users combine works."""
-    for kind in KINDS:
-        for home in (*AGENTS, "run", "execute"):
+    for kind in grid.KINDS:
+        for home in (*grid.AGENTS, "run", "execute"):
             assert any(cell[:2] == (kind, home) for cell in CELLS)
-    assert all(reason for reason, _ in RULES)
     assert len(CELLS) == len({*CELLS})
 
 
 def test_a_rule_leaves_something_out() -> None:
     """A rule that no cell breaks is not needed."""
-    every = (Cell(*values) for values in itertools.product(KINDS, HOMES, WAYS, EXTRAS, WIRES, ENGINES))
+    every = (
+        grid.Cell(*values)
+        for values in itertools.product(
+            grid.KINDS, grid.HOMES, grid.WAYS, grid.EXTRAS, grid.WIRES, grid.ENGINES
+        )
+    )
     broken: set[str] = set()
-    rules: list[tuple[str, Callable[..., bool]]] = [*RULES]
     for cell in every:
-        broken |= {reason for reason, rule in rules if rule(cell, KINDS[cell.kind])}
-    assert broken == {reason for reason, _ in rules}
+        broken |= {reason for reason, rule in grid.RULES.items() if rule(cell, grid.KINDS[cell.kind])}
+    assert broken == {*grid.RULES}

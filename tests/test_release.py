@@ -85,37 +85,43 @@ def tracked() -> list[str]:
 INFO = "sigadapt-1.2.0.dist-info"
 
 
-def test_what_a_distribution_must_not_hold_is_found(release: Any) -> None:
+RECORDED = "tests/corpus/wire/openai.jsonl.gz"
+LICENCE = f"{INFO}/licenses/LICENSE"
+SHIPPED: list[tuple[str, str, str, list[str]]] = [  # of what, without what, with what, and what is said
+    ("wheel", "", "", []),
+    ("wheel", "", "tests/support.py", ["the wheel has tests/support.py"]),
+    ("wheel", "sigadapt/py.typed", "", ["the wheel lacks sigadapt/py.typed"]),
+    ("wheel", LICENCE, "", ["the wheel's metadata lacks licenses/LICENSE"]),
+    ("sdist", "", "", []),
+    (
+        "sdist",
+        "",
+        "tests/support.py",
+        ["the source distribution has tests/support.py, which does not belong there"],
+    ),
+    ("sdist", "", RECORDED, [f"the source distribution has {RECORDED}, which git does not"]),
+    ("sdist", "", "tasks.py", ["the source distribution has tasks.py, which does not belong there"]),
+    ("sdist", "sigadapt/errors.py", "", ["the source distribution lacks sigadapt/errors.py"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "without", "beside", "said"), SHIPPED)
+def test_what_a_distribution_must_not_hold_is_found(
+    release: Any, kind: str, without: str, beside: str, said: list[str]
+) -> None:
     """What does not belong into a distribution is found."""
     known = tracked()
     package = [name for name in known if name.startswith("sigadapt/")]
-    whole = [*package, f"{INFO}/licenses/LICENSE", f"{INFO}/entry_points.txt", f"{INFO}/METADATA"]
-    assert list(release.faults_of_wheel(whole, known)) == []
-    assert list(release.faults_of_wheel([*whole, "tests/support.py"], known)) == [
-        "the wheel has tests/support.py"
-    ]
-    typed = [name for name in whole if name != "sigadapt/py.typed"]
-    assert list(release.faults_of_wheel(typed, known)) == ["the wheel lacks sigadapt/py.typed"]
-    licensed = [name for name in whole if "LICENSE" not in name]
-    assert list(release.faults_of_wheel(licensed, known)) == ["the wheel's metadata lacks licenses/LICENSE"]
-
-    beside = ("LICENSE", "README.md", "pyproject.toml", "hatch_build.py", "PKG-INFO", ".gitignore")
-    source = [*package, *beside]
-    assert list(release.faults_of_sdist(source, known)) == []
-    assert list(release.faults_of_sdist([*source, "tests/support.py"], known)) == [
-        "the source distribution has tests/support.py, which does not belong there"
-    ]
-    recorded = "tests/corpus/wire/openai.jsonl.gz"
-    assert list(release.faults_of_sdist([*source, recorded], known)) == [
-        f"the source distribution has {recorded}, which git does not"
-    ]
-    assert list(release.faults_of_sdist([*source, recorded], [*known, recorded])) == [
-        f"the source distribution has {recorded}, which does not belong there"
-    ]
-    assert list(release.faults_of_sdist([*source, "tasks.py"], known)) == [
-        "the source distribution has tasks.py, which does not belong there"
-    ]
-    assert list(release.faults_of_sdist(source[1:], known)) == [f"the source distribution lacks {source[0]}"]
+    around = {
+        "wheel": [LICENCE, f"{INFO}/entry_points.txt", f"{INFO}/METADATA"],
+        "sdist": ["LICENSE", "README.md", "pyproject.toml", "hatch_build.py", "PKG-INFO", ".gitignore"],
+    }
+    names = [name for name in [*package, *around[kind], beside] if name not in ("", without)]
+    find = release.faults_of_wheel if kind == "wheel" else release.faults_of_sdist
+    assert list(find(names, known)) == said
+    if beside == RECORDED:
+        [fault] = find(names, [*known, RECORDED])
+        assert fault.endswith("which does not belong there")
 
 
 def test_a_placeholder_of_the_address_is_found(release: Any) -> None:

@@ -9,7 +9,7 @@ import dspy
 from internals import Response, Server
 from wire_matrix import COLUMNS, Column
 
-from sigadapt.testing import LoopbackProvider
+from sigadapt.testing import Answer, LoopbackProvider
 
 TEXT = '{"answer": "Fine."}'
 """An answer without calls that every adapter can read."""
@@ -161,9 +161,9 @@ class Served:
 
 @contextmanager
 def serving(key: str, *heard: Any) -> Generator[Served]:
-    """A provider that answers over one column with these turns of the model, the last one repeating."""
+    """A provider that answers over one column with these turns or answers, the last one repeating."""
     column = COLUMNS[key]
-    bodies = [body(column.form, one) for one in heard]
+    bodies = [one if isinstance(one, Answer) else body(column.form, one) for one in heard]
     if column.wire is not None:
         script = iter(bodies[:-1])
         served: Served
@@ -191,7 +191,7 @@ def _options(column: Column, provider: LoopbackProvider) -> dict[str, Any]:
 
 
 @contextmanager
-def _bedrock(bodies: list[dict[str, Any]]) -> Generator[tuple[str, list[dict[str, Any]]]]:
+def _bedrock(bodies: list[Any]) -> Generator[tuple[str, list[dict[str, Any]]]]:
     sent: list[dict[str, Any]] = []
     script = iter(bodies[:-1])
 

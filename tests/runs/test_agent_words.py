@@ -25,68 +25,43 @@ STOCK = ToolCalls([{"id": "c1", "name": "stock", "args": {"title": "Emma"}}])
 LIVED = STOCK.run([Shop().stock])
 SUBMITTED = ToolCalls([{"id": "s1", "name": "submit", "args": {"answer": "Seven."}}])
 
+Q1: dict[str, Any] = {"question": "Q1"}
+BERLIN = {**Q1, "answer": "Berlin"}
+SEVEN = {"results": LIVED, "answer": "Seven."}
+OF_SUBMIT = sigadapt.ToolResults.of(SUBMITTED, [{"answer": "Seven."}])
+
 PLAIN: dict[str, tuple[list[dict[str, Any]], list[list[str]], list[str]]] = {
-    "an answer": ([{"question": "Q1", "answer": "Berlin"}], [["Berlin"]], []),
+    "an answer": ([BERLIN], [["Berlin"]], []),
     "three answers": (
         [{"question": f"Q{n}", "answer": f"A{n}"} for n in (1, 2, 3)],
         [["A1"], ["A2"], ["A3"]],
         [],
     ),
-    "two outputs": ([{"question": "Q1", "answer": "Berlin", "score": 7041}], [["Berlin", "7041"]], []),
-    "one of two outputs": ([{"question": "Q1", "score": 7041}], [["7041"]], []),
-    "a question alone": ([{"question": "Q1"}], [], []),
-    "an empty answer": ([{"question": "Q1", "answer": ""}], [], []),
+    "two outputs": ([{**BERLIN, "score": 7041}], [["Berlin", "7041"]], []),
+    "one of two outputs": ([{**Q1, "score": 7041}], [["7041"]], []),
+    "a question alone": ([Q1], [], []),
+    "an empty answer": ([{**Q1, "answer": ""}], [], []),
     "nothing": ([], [], []),
-    "results, then words": (
-        [{"question": "Q1", "calls": STOCK}, {"results": LIVED, "answer": "Seven."}],
-        [["Seven."]],
-        [],
-    ),
-    "results and words of one turn": (
-        [{"question": "Q1", "tool_calls": STOCK, "results": LIVED, "answer": "Seven."}],
-        [["Seven."]],
-        [],
-    ),
+    "results, then words": ([{**Q1, "calls": STOCK}, SEVEN], [["Seven."]], []),
+    "results and words of one turn": ([{**Q1, "tool_calls": STOCK, **SEVEN}], [["Seven."]], []),
     "words beside calls whose results come later": (
-        [
-            {"question": "Q1", "calls": STOCK, "answer": "Let me look."},
-            {"results": LIVED, "answer": "Seven."},
-        ],
+        [{**Q1, "calls": STOCK, "answer": "Let me look."}, SEVEN],
         [["Let me look."], ["Seven."]],
         [],
     ),
-    "a saved thought": (
-        [{"question": "Q1", "next_thought": {"content": "Hm."}, "answer": "Berlin"}],
-        [["Hm.", "Berlin"]],
-        [],
-    ),
-    "what was submitted": (
-        [
-            {
-                "question": "Q1",
-                "tool_calls": SUBMITTED,
-                "results": sigadapt.ToolResults.of(SUBMITTED, [{"answer": "Seven."}]),
-                "answer": "Seven.",
-            }
-        ],
-        [],
-        [],
-    ),
+    "a saved thought": ([{**BERLIN, "next_thought": {"content": "Hm."}}], [["Hm.", "Berlin"]], []),
+    "what was submitted": ([{**Q1, "tool_calls": SUBMITTED, **SEVEN, "results": OF_SUBMIT}], [], []),
     "a prediction's items": (
-        [{"question": "Q1", "answer": "Berlin", "history": {"messages": []}, "termination_reason": "submit"}],
+        [{**BERLIN, "history": {"messages": []}, "termination_reason": "submit"}],
         [["Berlin"]],
         ["history", "termination_reason"],
     ),
     "another program's values": (
-        [{"question": "Q1", "answer": "Berlin", "mood": "CHEERFUL", "trajectory": {"thought_0": "Hm"}}],
+        [{**BERLIN, "mood": "CHEERFUL", "trajectory": {"thought_0": "Hm"}}],
         [["Berlin"]],
         ["mood", "trajectory"],
     ),
-    "calls twice": (
-        [{"question": "Q1", "calls": STOCK, "more": SUBMITTED, "results": LIVED}],
-        [],
-        ["more"],
-    ),
+    "calls twice": ([{**Q1, "calls": STOCK, "more": SUBMITTED, "results": LIVED}], [], ["more"]),
 }
 """Histories: what the assistant says in them, by parts of each text, and what is on record."""
 

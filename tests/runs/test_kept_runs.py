@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from typing import Any
 
@@ -53,6 +54,14 @@ def goes_on(history: dspy.History, wire: str = "openai", results: int = 1) -> No
     assert body.count(QUESTION) == 1
     assert ORDERED in body
     assert len(sigadapt.rounds(history)[0].results) >= results
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    for _ in range(1_000):
+        if is_so():
+            return
+        threading.Event().wait(0.01)
 
 
 def pairs(run: Run) -> list[tuple[str, bool, Any]]:
@@ -221,7 +230,6 @@ def test_a_thread_that_ends_later(kind: Any) -> None:
     """agent-runs: A thread that ends later keeps its result."""
     began = threading.Event()
     may_end = threading.Event()
-    ended = threading.Event()
 
     def pay(to: str) -> str:
         """Pay."""
@@ -229,22 +237,11 @@ def test_a_thread_that_ends_later(kind: Any) -> None:
         may_end.wait(10)
         return f"Paid {to}."
 
-    def watched(to: str) -> str:
-        """Pay."""
-        value = pay(to)
-        ended.set()
-        return value
-
-    watched.__name__ = "pay"
     with serving([turn(Call("pay", {"to": "Eve"}))]), Run() as run:
-        asyncio.run(cancel_when(began, agent_of(ToolDecls([watched]), kind)))
+        asyncio.run(cancel_when(began, agent_of(ToolDecls([pay]), kind)))
     assert pairs(run) == [("pay", True, NO_RESULT)]
     may_end.set()
-    for _ in range(1_000):
-        if not pairs(run)[0][1]:
-            break
-        threading.Event().wait(0.01)
-    assert ended.is_set()
+    until(lambda: not pairs(run)[0][1])
     assert pairs(run) == [("pay", False, "Paid Eve.")]
 
 
@@ -254,8 +251,7 @@ def test_ctrl_c() -> None:
 
     def stop(title: str) -> str:
         """Stop."""
-        while not shop.ran:
-            threading.Event().wait(0.01)
+        until(lambda: bool(shop.ran))
         raise KeyboardInterrupt
 
     script = [turn(orders(), Call("stop", {"title": "x"}))]
@@ -263,10 +259,7 @@ def test_ctrl_c() -> None:
         error = refused(agent_of([*shop.tools, stop]), question=QUESTION)
     assert isinstance(error, KeyboardInterrupt)
     assert len(net.received) == 1
-    for _ in range(1_000):  # the order's own thread writes its result
-        if not pairs(run_of(error))[0][1]:
-            break
-        threading.Event().wait(0.01)
+    until(lambda: not pairs(run_of(error))[0][1])  # the order's own thread writes its result
     assert pairs(run_of(error)) == [("order", False, ORDERED), ("stop", True, NO_RESULT)]
     goes_on(run_of(error).history, results=2)
 

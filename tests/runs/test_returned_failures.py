@@ -1,10 +1,10 @@
 """A tool or a hook that returns a ToolResult or an exception: the agents read it as `ToolCalls.run` does."""
 
-import asyncio
 from typing import Any
 
 import pytest
 from agents import AGENTS, serving, submits, turn
+from support import start
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolContext, ToolDecl, ToolDecls, ToolResult
@@ -67,33 +67,24 @@ def read_by_model(net: LoopbackProvider) -> Any:
     return row["content"]
 
 
-def asked(agent: Any, *, is_async: bool) -> Any:
-    return asyncio.run(agent.acall(question="q")) if is_async else agent(question="q")
-
-
-@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("way", ["sync", "async"])
+@pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("tools", FAILED.values(), ids=FAILED)
-def test_a_failed_result_is_failed_in_the_agent(tools: ToolDecls, *, is_async: bool) -> None:
+def test_a_failed_result_is_failed_in_the_agent(tools: ToolDecls, agent: Any, way: str) -> None:
     """agent-runs: A tool returns its result as a failed one."""
     [expected] = CALLS.run(tools)
     assert (expected.value, expected.is_error) == ("Not for you.", True)
     with serving([turn(LOOK), submits()]) as net, sigadapt.Run() as run:
-        out = asked(sigadapt.ReAct("question -> answer", tools), is_async=is_async)
-    for history in (out.history, run.history):
-        [result, *_] = sigadapt.rounds(history)[0].results
-        assert (result.value, result.is_error) == ("Not for you.", True)
-    assert read_by_model(net) == "ERROR: Not for you."
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("tools", FAILED.values(), ids=FAILED)
-def test_neither_agent_reads_the_json_of_a_result(agent: Any, tools: ToolDecls) -> None:
-    """agent-runs: A tool returns its result as a failed one."""
-    with serving([turn(LOOK), submits()]) as net:
-        out = agent("question -> answer", tools=[*tools])(question="q")
+        out = start(agent("question -> answer", tools=[*tools]), way, question="q")
+    read = read_by_model(net)
+    if agent is sigadapt.ReAct:
+        assert read == "ERROR: Not for you."
+        for history in (out.history, run.history):
+            [result, *_] = sigadapt.rounds(history)[0].results
+            assert (result.value, result.is_error) == ("Not for you.", True)
     [result, *_] = sigadapt.rounds(out)[0].results
     assert result.is_error
-    assert read_by_model(net).removeprefix("ERROR: ").removeprefix("RuntimeError: ") == "Not for you."
+    assert read.removeprefix("ERROR: ").removeprefix("RuntimeError: ") == "Not for you."
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -1,9 +1,7 @@
 """Run: what it counts, in threads, tasks, and runs around it; and how it is left."""
 
 import asyncio
-import contextvars
 import pickle
-import threading
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -58,21 +56,13 @@ def test_side_by_side(how: str) -> None:
             assert (await agent.acall(question=who)).answer == who
 
     async def run_both() -> None:
-        await asyncio.gather(run_later("AA"), run_later("BB"))
+        each = (
+            asyncio.to_thread(run_now, who) if how == "threads" else run_later(who) for who in ("AA", "BB")
+        )
+        await asyncio.gather(*each)
 
     with serving(script):
-        if how == "tasks":
-            asyncio.run(run_both())
-        else:
-            contexts = [contextvars.copy_context() for _ in "AB"]
-            threads = [
-                threading.Thread(target=context.run, args=(run_now, who * 2))
-                for context, who in zip(contexts, "AB", strict=True)
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+        asyncio.run(run_both())
     assert {who: run.usage.input_tokens for who, run in runs.items()} == {"AA": 20, "BB": 2_000}
     assert "BB" not in runs["AA"].history.model_dump_json()
 
