@@ -1,6 +1,7 @@
 """One request of a program with tools over HTTP, whole or streamed: what comes of it, be it an error."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ import dspy
 from support import May, get_weather, lm_of
 
 import sigadapt
-from sigadapt.testing import LoopbackProvider
+from sigadapt.testing import WIRES, Answer, LoopbackProvider, Received
 
 
 def ask(
@@ -38,6 +39,25 @@ def ask(
                 return innermost(error)
             finally:
                 assert len(provider.received) == 1
+
+
+def whole(wire: str, answer: Answer) -> Any:
+    """The body of an answer, as the loopback provider sends it."""
+    return json.loads(json.dumps(WIRES[wire].format.render(answer, _received(wire, stream=False))))
+
+
+def events(wire: str, answer: Answer) -> list[Any]:
+    """The events of a streamed answer."""
+    return json.loads(json.dumps([*WIRES[wire].format.stream(answer, _received(wire, stream=True))]))
+
+
+def encoded(wire: str, sent: Sequence[Any]) -> list[bytes]:
+    """The events as they are sent, each by itself."""
+    return [*WIRES[wire].format.encode(sent)]
+
+
+def _received(wire: str, *, stream: bool) -> Received:
+    return Received(1, wire, "", {}, {"messages": []}, "m", stream=stream)
 
 
 GIVEN: Any = {"question": "?", "tools": [get_weather]}

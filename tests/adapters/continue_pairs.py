@@ -24,9 +24,9 @@ def ask(lm: Any, **inputs: Any) -> Any:
 def saved(column: str, heard: Any) -> str:
     """A conversation over a column as JSON: a turn with two calls, of which the second failed."""
     with serving(column, heard) as served:
-        calls = ask(served.lm(), question="Talk?").calls
+        calls = ask(served.lm(), question="Weather?").calls
     results = ToolResults.of(calls, ["sunny", "backend down"], errors=[False, True])
-    event = {"question": "Talk?", "calls": calls, "results": results}
+    event = {"question": "Weather?", "calls": calls, "results": results}
     return dspy.History(messages=[event]).model_dump_json()
 
 

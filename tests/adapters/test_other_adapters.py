@@ -106,7 +106,3 @@ async def test_examples_with_calls_become_real_turns() -> None:
     assert messages[4]["content"] == "rain"
     assert "without `question`" in messages[5]["content"], "an incomplete example says what is missing"
     assert messages[7]["content"] == "(the result is not part of this example)"
-
-
-def schema(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties)}

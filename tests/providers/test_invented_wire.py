@@ -32,7 +32,7 @@ class Acme(Provider):
 
     An answer: `{"acme": 1, "says": "Let me look.", "wants": [{"ref": "c1", "tool": "f", "with": {}}],
     "end": "wants"}`; its stream has the same members in pieces. A request: `{"model": "m", "most": 77,
-    "rules": "Be brief.", "talk": [{"who": "user", "says": "Turns?"}], "toolbox": [...]}`.
+    "rules": "Be brief.", "talk": [{"who": "user", "says": "Weather?"}], "toolbox": [...]}`.
     """
 
     name = NAME
@@ -167,9 +167,9 @@ def test_one_file_is_enough_to_send(*, is_streamed: bool, beside: Json) -> None:
     try:
         lm = dspy.LM(f"{NAME}/m", api_key="k", max_tokens=77, cache=False, num_retries=0)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", hooks=[count])):
-            first = asked(is_streamed=is_streamed, question="Turns?", tools=[f])
+            first = asked(is_streamed=is_streamed, question="Weather?", tools=[f])
             results = ToolResults.of(first.calls, ["sunny"])
-            last = asked(is_streamed=is_streamed, question="Turns?", tools=[f], results=results)
+            last = asked(is_streamed=is_streamed, question="Weather?", tools=[f], results=results)
     finally:
         server.stop()
         lm15.unregister_provider(NAME)

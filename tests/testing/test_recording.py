@@ -55,18 +55,15 @@ def test_each_exchange_is_recorded_without_its_key(wire: str, tmp_path: Path) ->
     assert json.loads(exchanges[0].response)
 
 
-def test_a_key_in_a_path_is_left_out() -> None:
-    """loopback-provider: Exchanges are recorded without keys."""
-    exchange = Exchange("gemini", "/v1beta/models/m:x?key=secret&alt=sse", {}, 200, "text/plain", b"")
-    assert json.loads(exchange.line())["path"] == "/v1beta/models/m:x?alt=sse"
-
-
 ODD = 'sk-"Grüße"/1'
 
 
 @pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "ollama"])
 def test_a_key_that_a_provider_repeats_is_not_recorded(wire: str, tmp_path: Path) -> None:
-    """loopback-provider: A key that comes back is not recorded."""
+    """
+    loopback-provider: A key that comes back is not recorded
+    loopback-provider: A real provider's answers are passed on and recorded
+    """
     path = tmp_path / "recording.jsonl"
     echo = Failure(401, "Incorrect API key provided: sk-secret.")
     with (
@@ -76,6 +73,7 @@ def test_a_key_that_a_provider_repeats_is_not_recorded(wire: str, tmp_path: Path
     ):
         ask(between, wire)
     (exchange,) = exchanges_in(path.read_text("utf-8"))
+    assert exchange.status == 401
     assert b"Incorrect API key provided: ***." in exchange.response
     assert "secret" not in path.read_text("utf-8")
 
@@ -256,10 +254,7 @@ def test_what_is_not_known_to_be_harmless_is_masked(tmp_path: Path) -> None:
     assert "Zq9x" not in path.read_text("utf-8")
     assert exchange.request == {
         **BODY,
-        "tools": [
-            FUNCTION,
-            {**HOSTED, "server_url": "https://crm.test/***", "headers": "***", "env": "***"},
-        ],
+        "tools": [FUNCTION, {**HOSTED, "server_url": "https://crm.test/***", "headers": "***", "env": "***"}],
         "metadata": "***",
         "user": "***",
     }
@@ -293,13 +288,6 @@ def test_a_secret_of_digits_leaves_json(tmp_path: Path) -> None:
     assert (exchange.status, exchange.request["seed"]) == (200, 999999999)
     assert exchange.request["logit_bias"] == {"1": 5999999999}
     assert json.loads(exchange.response)
-
-
-def test_masking_takes_linear_time() -> None:
-    """loopback-provider: A key that comes back is not recorded."""
-    text = b"\\" * 50_000 + b"%25" * 50_000 + b"&amp;" * 50_000
-    exchange = Exchange("openai", "/v1", {}, 200, "text/plain", text)
-    assert exchange.without([KEY]).response == text
 
 
 @given(json_values, st.binary(), st.integers(100, 599))
@@ -349,10 +337,7 @@ def test_a_line_that_is_no_exchange_is_refused(line: str) -> None:
 def test_a_real_providers_answers_are_recorded(wire: str, tmp_path: Path) -> None:
     """loopback-provider: A real provider's answers are passed on and recorded."""
     path = tmp_path / "recording.jsonl"
-    with (
-        LoopbackProvider([SAID]) as real,
-        LoopbackProvider(forwarding(real.url), record=path) as between,
-    ):
+    with LoopbackProvider([SAID]) as real, LoopbackProvider(forwarding(real.url), record=path) as between:
         response = ask(between, wire)
         headers = real.received[0].headers
     assert response.message.parts[0].text == "Grüße."
@@ -360,16 +345,3 @@ def test_a_real_providers_answers_are_recorded(wire: str, tmp_path: Path) -> Non
     if wire != "ollama":  # which has no keys
         assert "sk-secret" in " ".join(headers.values())
     assert "secret" not in path.read_text("utf-8")
-
-
-def test_a_real_providers_refusal_is_passed_on(tmp_path: Path) -> None:
-    """loopback-provider: A real provider's answers are passed on and recorded."""
-    path = tmp_path / "recording.jsonl"
-    with (
-        LoopbackProvider([Failure(401, "bad key")]) as real,
-        LoopbackProvider(forwarding(real.url), record=path) as between,
-        pytest.raises(dspy.LMError, match="bad key"),
-    ):
-        ask(between, "openai")
-    (exchange,) = exchanges_in(path.read_text("utf-8"))
-    assert exchange.status == 401

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import get_weather
 from tables import table
 
 from sigadapt.response import choice_from_text
@@ -26,3 +27,23 @@ def test_what_was_written_is_read_or_told_or_text(text: str, good: Any, bad: Any
     assert [[call.name, call.args] for call in calls or ()] == good
     assert [[call.code, call.arguments] for call in (calls.invalid if calls is not None else ())] == bad
     assert choice.text == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"function": {"name": "get_weather", "arguments": {"city": "Paris"}}}',
+        '{"function": "get_weather", "arguments": {"city": "Paris"}}',
+        '{"type": "function", "function": {"name": "get_weather", "arguments": "{\\"city\\": \\"Paris\\"}"}}',
+        '{"function": {}}',
+        '{"function": {"arguments": {"city": "Paris"}}}',
+        '{"function": null}',
+        '{"function": ["get_weather"]}',
+        '[{"function": {"name": 7}}]',
+    ],
+)
+def test_an_object_keyed_function_is_read_or_left(text: str) -> None:
+    """text-calls: Calls in a text are typed calls."""
+    calls = choice_from_text(text, [get_weather]).tool_calls
+    good = calls is not None and [call.args for call in calls] == [{"city": "Paris"}]
+    assert good == ('"Paris"' in text.replace("\\", "") and "get_weather" in text)

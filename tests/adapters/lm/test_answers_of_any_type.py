@@ -3,20 +3,22 @@
 import copy
 import gc
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pytest
+from asking import events, whole
 from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json_places import places, put
 from support import ENGINES, May, get_weather, lm_of
 
 import sigadapt
-from sigadapt.testing import WIRES, Answer, Call, LoopbackProvider, Received
+from sigadapt.testing import WIRES, Answer, Call, LoopbackProvider
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
 
@@ -31,36 +33,9 @@ def provider() -> LoopbackProvider:
     return LoopbackProvider(lambda _: LATEST[0], keep=1).start()
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths to all members of a value, however deep."""
-    members: Any = value
-    for key, member in [*members.items()] if isinstance(value, dict) else [*enumerate(members)]:
-        yield (*path, key)
-        if isinstance(member, (dict, list)):
-            yield from places(member, (*path, key))
-
-
-def put(value: Any, path: tuple[Any, ...], member: Any) -> None:
-    for key in path[:-1]:
-        value = value[key]
-    value[path[-1]] = member
-
-
 @cache
 def sample(wire: str, is_streamed: bool) -> Any:
-    received = Received(1, wire, "", {}, {"messages": []}, "m", stream=is_streamed)
-    written = WIRES[wire].format
-    given_answer = [*written.stream(ANSWER, received)] if is_streamed else written.render(ANSWER, received)
-    return json.loads(json.dumps(given_answer))
-
-
-def bytes_of(answer: Any, wire: str) -> bytes:
-    events = cast("list[Any]", answer)
-    if isinstance(answer, dict):
-        return json.dumps(answer).encode()
-    if wire == "ollama":
-        return b"".join(json.dumps(event).encode() + b"\n" for event in events)
-    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    return events(wire, ANSWER) if is_streamed else whole(wire, ANSWER)
 
 
 @contextmanager
@@ -99,7 +74,9 @@ def test_a_member_of_another_type_ends_in_outputs_or_a_clear_error(
     for _ in range(data.draw(st.integers(1, 2))):
         place = data.draw(st.sampled_from([*places(answer)]))
         put(answer, place, copy.deepcopy(data.draw(st.sampled_from(VALUES))))
-    LATEST[0] = bytes_of(answer, wire)
+    begin, end = ("", "\n") if wire == "ollama" else ("data: ", "\n\n")
+    parts = [f"{begin}{json.dumps(event)}{end}" for event in answer] if streams else [json.dumps(answer)]
+    LATEST[0] = "".join(parts).encode()
     lm = lm_of(provider(), wire, engine, cache=False, num_retries=0)
     program = dspy.Predict(May)
     adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")

@@ -5,11 +5,11 @@ from typing import Any
 
 import dspy
 import pytest
-from asking import ask
+from asking import ask, encoded, events, whole
 from support import PARIS, ROME
 
 from sigadapt.response import choice_from_stream
-from sigadapt.testing import WIRES, Answer, Received
+from sigadapt.testing import Answer
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
 
@@ -31,21 +31,8 @@ SLOW: dict[str, Json] = {
 }
 
 
-def asked(wire: str) -> Received:
-    return Received(1, wire, "", {}, {"messages": []}, "m", stream=True)
-
-
-def whole(wire: str, answer: Answer = ANSWER) -> bytes:
-    return json.dumps(WIRES[wire].format.render(answer, asked(wire))).encode()
-
-
-def events(wire: str, answer: Answer = ANSWER) -> list[Json]:
-    return [json.loads(json.dumps(event)) for event in WIRES[wire].format.stream(answer, asked(wire))]
-
-
 def sse(wire: str, sent: list[Json], end: str = "\n") -> bytes:
-    text = b"".join(WIRES[wire].format.encode(sent)).decode()
-    return text.replace("\n", end).encode()
+    return b"".join(encoded(wire, sent)).replace(b"\n", end.encode())
 
 
 def said(out: Any) -> tuple[list[Json], str]:
@@ -56,7 +43,10 @@ def said(out: Any) -> tuple[list[Json], str]:
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf", b"\n\n "])
 def test_a_body_in_the_place_of_a_stream(wire: str, mark: bytes) -> None:
     """streaming: A body in the place of a stream is the answer."""
-    assert said(ask(wire, mark + whole(wire), is_streamed=True)) == ([{"city": "Paris"}], "Let me look.")
+    assert said(ask(wire, mark + json.dumps(whole(wire, ANSWER)).encode(), is_streamed=True)) == (
+        [{"city": "Paris"}],
+        "Let me look.",
+    )
 
 
 @pytest.mark.parametrize("wire", NATIVE)
@@ -86,7 +76,7 @@ def test_a_gateways_message_is_told_once(wire: str, body: Json, is_streamed: boo
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_stream_in_the_place_of_a_body(wire: str, end: str) -> None:
     """streaming: A stream in the place of a body is the answer."""
-    out = ask(wire, sse(wire, events(wire), end))
+    out = ask(wire, sse(wire, events(wire, ANSWER), end))
     assert said(out) == ([{"city": "Paris"}], "Let me look.")
 
 

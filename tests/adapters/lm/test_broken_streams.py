@@ -4,11 +4,11 @@ from typing import Any
 
 import dspy
 import pytest
-from asking import ask
+from asking import ask, encoded, events
 from support import PARIS
 
 from sigadapt import choice_from_response
-from sigadapt.testing import WIRES, Answer, Received
+from sigadapt.testing import Answer
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
 
@@ -16,13 +16,6 @@ ROUTES = [
     *((wire, "auto") for wire in ("openai", "responses", "anthropic", "gemini")),
     *((wire, "litellm") for wire in ("openai", "anthropic", "gemini")),
 ]
-
-
-def events(wire: str, answer: Answer) -> list[bytes]:
-    """The events of a streamed answer, as the loopback provider sends them."""
-    form = WIRES[wire].format
-    asked = Received(1, wire, "", {}, {"messages": []}, "m", stream=True)
-    return list(form.encode(form.stream(answer, asked)))
 
 
 def partial(wire: str, engine: str, sent: bytes) -> Any:
@@ -36,7 +29,7 @@ def partial(wire: str, engine: str, sent: bytes) -> Any:
 @pytest.mark.parametrize(("wire", "engine"), ROUTES)
 def test_a_stream_that_just_ends_is_no_answer(wire: str, engine: str) -> None:
     """streaming: A stream that just ends is an error"""
-    sent = events(wire, Answer(text="It is sunny today."))
+    sent = encoded(wire, events(wire, Answer(text="It is sunny today.")))
     halves = [partial(wire, engine, b"".join(sent[:end])) for end in (1, len(sent) // 2)]
     assert [half.finish_reason for half in halves if half is not None] == [None] * (2 - halves.count(None))
     assert halves[-1] is not None
@@ -47,7 +40,7 @@ def test_a_stream_that_just_ends_is_no_answer(wire: str, engine: str) -> None:
 @pytest.mark.parametrize(("wire", "engine"), [route for route in ROUTES if route[0] != "gemini"])
 def test_a_call_of_a_stream_that_just_ends_is_cut_off(wire: str, engine: str) -> None:
     """streaming: The partial answer says that it did not end"""
-    sent = events(wire, Answer(calls=[PARIS]))
+    sent = encoded(wire, events(wire, Answer(calls=[PARIS])))
     named = next(n for n, event in enumerate(sent) if b"get_weather" in event)
     pieces = next(n for n, event in enumerate(sent) if b"Paris" in event)
     for end, kept in ((named + 1, ""), (pieces, '{"city":')):

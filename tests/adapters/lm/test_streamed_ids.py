@@ -11,10 +11,11 @@ from typing import Any
 
 import dspy
 import pytest
+from asking import encoded, events, whole
 from support import ENGINES, May, get_weather, lm_of
 
 import sigadapt
-from sigadapt.testing import WIRES, Answer, Call, LoopbackProvider, Received
+from sigadapt.testing import Answer, Call, LoopbackProvider
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
 
@@ -82,18 +83,15 @@ def interleaved(wire: str, events: list[Json]) -> list[Json]:
 
 def sent(wire: str, engine: str, value: Any, *, mixed: bool) -> bytes:
     """The bytes of an answer whose calls have this in the place of their ids."""
-    received = Received(1, wire, "", {}, {"messages": []}, "m", stream=True)
-    written = WIRES[wire].format
     is_whole = (wire, engine) == ("responses", "litellm")  # which DSPy does not stream
-    given = [written.render(ANSWER, received)] if is_whole else written.stream(ANSWER, received)
-    events: list[Json] = [json.loads(json.dumps(event)) for event in given]
-    for place, key in [each for event in events for each in calls_in(wire, event)]:
+    given: list[Json] = [whole(wire, ANSWER)] if is_whole else events(wire, ANSWER)
+    for place, key in [each for event in given for each in calls_in(wire, event)]:
         place.pop(key, None)
         if value is not GONE:
             place[key] = value
     if is_whole:
-        return json.dumps(events[0]).encode()
-    return b"".join(written.encode(interleaved(wire, events) if mixed else events))
+        return json.dumps(given[0]).encode()
+    return b"".join(encoded(wire, interleaved(wire, given) if mixed else given))
 
 
 def is_lost_by_litellm(wire: str, engine: str, ids: str, *, mixed: bool) -> bool:

@@ -1,8 +1,10 @@
-"""Bridges: what the model says between results and a question, for templates that want it."""
+"""What templates of Mistral's models want: a bridge between results and a question, ids of nine signs."""
 
+import re
 from typing import Any
 
 import dspy
+import pytest
 from support import Turns
 
 import sigadapt
@@ -21,12 +23,19 @@ def picture(zone: str) -> Any:
     return [dspy.Image(f"data:image/png;base64,{PNG}"), "here"]
 
 
-def conversation(engine: str, tool: Any = clock, *, questions: int = 2, **options: Any) -> Any:
-    """An agent's conversation that begins with a call: the messages of each request, and the changes."""
-    calls = [Answer(calls=[Call(tool.__name__, {"zone": "A"}, id="abcDEF001")])]
-    answers = iter([*calls, *[Answer(calls=[Call("submit", {"answer": "ok"})])] * questions])
+def conversation(
+    tool: Any = clock,
+    *ids: str,
+    model: str = "openai/mistral-large-latest",
+    engine: str = "auto",
+    questions: int = 2,
+    **options: Any,
+) -> Any:
+    """An agent's conversation that begins with calls: the messages of each request, and the changes."""
+    calls = [Call(tool.__name__, {"zone": each}, id=each) for each in ids or ("abcDEF001",)]
+    answers = iter([Answer(calls=calls), *[Answer(calls=[Call("submit", {"answer": "ok"})])] * questions])
     with LoopbackProvider(lambda _: next(answers)) as provider:
-        lm: Any = dspy.LM(**provider.lm_options("openai", model="openai/mistral-large-latest", engine=engine))
+        lm: Any = dspy.LM(**provider.lm_options("openai", model=model, engine=engine))
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(**options)):
             agent: Any = sigadapt.ReAct("question -> answer", tools=[tool])
             history = None
@@ -42,7 +51,7 @@ def roles(messages: list[Any]) -> list[str]:
 
 def test_an_attachment_is_one_message_with_the_question() -> None:
     """conversations: A bridge stands between results and a question"""
-    bodies, _ = conversation("auto", picture, bridge_results=True)
+    bodies, _ = conversation(picture, bridge_results=True)
     assert roles(bodies[1])[-3:] == ["tool", "assistant", "user"]
     assert [block["type"] for block in bodies[1][-1]["content"]][-1] == "image_url"
 
@@ -62,3 +71,32 @@ def test_results_with_an_attachment_and_a_question_are_one_message() -> None:
     *_, attachment, question = messages[-1]["content"]
     assert attachment["type"] == "image_url"
     assert "two" in question["text"]
+
+
+NINE = re.compile(r"[a-zA-Z0-9]{9}")
+# The model, the engine, and whether ids have to be of nine signs.
+MODELS = [
+    ("openai/mistral-large-latest", "auto", True),
+    ("openai/devstral-small-2507", "auto", True),
+    ("openai/Ministral-3-8B", "litellm", True),
+    ("mistral/magistral-medium", "litellm", True),
+    ("hosted_vllm/mistralai/Pixtral-12B", "litellm", True),
+    ("openai/local-model", "auto", False),
+    ("openai/astral-7b", "auto", False),
+]
+GIVEN = ("toolu_01AbCdEf", "toolu_02AbCdEf")
+
+
+@pytest.mark.parametrize(("model", "engine", "is_strict"), MODELS)
+def test_ids_have_nine_signs_on_mistrals_models(model: str, engine: str, *, is_strict: bool) -> None:
+    """conversations: Mistral's models get ids of nine signs"""
+    bodies, changes = conversation(clock, *GIVEN, model=model, engine=engine, questions=3)
+    made = [[call["id"] for row in sent for call in row.get("tool_calls") or ()] for sent in bodies]
+    assert made == [[row["tool_call_id"] for row in sent if row["role"] == "tool"] for sent in bodies]
+    assert [ids[:2] for ids in made[2:]] == [made[1]] * (len(made) - 2)  # the same in each later request
+    if not is_strict:
+        assert made[1] == [*GIVEN]
+        return
+    assert all(NINE.fullmatch(each) for ids in made for each in ids)
+    assert all(len({*ids}) == len(ids) for ids in made)
+    assert any(f"the id '{GIVEN[0]}'" in why for why in changes)

@@ -100,7 +100,7 @@ HOMES: dict[str, Callable[[Any], Any]] = {
 def sent(served: Any, results: Any, mode: Any, **changes: Any) -> tuple[str, list[Any]]:
     lm = served.lm(**changes)
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling=mode)):
-        dspy.Predict(Turns)(question="Turns?", tools=[get_weather], results=results)
+        dspy.Predict(Turns)(question="Weather?", tools=[get_weather], results=results)
     return json.dumps(served.sent[-1]), list(lm.history[-1].get("changes") or ())
 
 

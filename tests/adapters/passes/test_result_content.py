@@ -29,13 +29,13 @@ def asked(served: Served, results: Any, **changes: Any) -> tuple[Any, list[Any]]
     """The second request of a conversation, and what is on record of it."""
     lm = served.lm(**changes)
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-        dspy.Predict(Turns)(question="Turns?", tools=[get_weather], results=results)
+        dspy.Predict(Turns)(question="Weather?", tools=[get_weather], results=results)
     return served.sent[-1], list(lm.history[-1].get("changes") or ())
 
 
 def turn_of(served: Served, **changes: Any) -> Any:
     with dspy.context(lm=served.lm(**changes), adapter=sigadapt.ChatAdapter(tool_calling="native")):
-        out: Any = dspy.Predict(Turns)(question="Turns?", tools=[get_weather])
+        out: Any = dspy.Predict(Turns)(question="Weather?", tools=[get_weather])
         return out.calls
 
 

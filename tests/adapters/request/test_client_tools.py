@@ -7,7 +7,8 @@ from typing import Any
 
 import dspy
 import pytest
-from sending import Server, serving_bodies
+from provider_rules import refusal
+from sending import WIRES, Server, send, serving_bodies
 from support import get_weather
 from wire_bodies import chat, claude, gemini, responses
 
@@ -93,6 +94,39 @@ def test_openais_client_tools(wired: Any, name: str) -> None:
     assert wire.sent[-1]["input"][-2:] == [item, output]
     undeclared = wire.ask(responses(item), tools=[get_weather])
     assert [bad.code for bad in undeclared.calls.invalid] == ["unknown_tool"]
+
+
+BASH: Json = {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command": "ls -l"}}
+CLAUDES: Json = {"type": "bash_20250124", "name": "bash"}
+COMMENTARY: Json = {
+    "type": "message",
+    "id": "m",
+    "role": "assistant",
+    "status": "completed",
+    "phase": "commentary",
+}
+COMMENTARY["content"] = [{"type": "output_text", "text": "Let me look.", "annotations": []}]
+LISTING: Json = {"type": "shell_call", "id": "i", "call_id": "c1", "action": {"commands": ["ls -l"]}}
+OWN: dict[str, tuple[Json, Json]] = {
+    "anthropic": (CLAUDES, claude({"type": "thinking", "thinking": "Hm.", "signature": "MARK"}, LOOK, BASH)),
+    "responses": ({"type": "shell", "environment": {"type": "local"}}, responses(COMMENTARY, LISTING)),
+}
+
+
+@pytest.mark.parametrize(("source", "target"), [(a, b) for a in OWN for b in WIRES if a != b])
+def test_a_call_in_a_provider_s_own_words_goes_to_another(wired: Any, source: str, target: str) -> None:
+    """conversations: A conversation moves in the middle of a round."""
+    tool, body = OWN[source]
+    calls = wired(source).ask(body, tools=[get_weather, tool]).calls
+    saved = ToolCalls.model_validate_json(calls.model_dump_json())
+    there = send(target, results=ToolResults.of(saved, ["a.txt"]))
+    assert refusal(target, there.body, {}) is None
+    text = json.dumps(there.body)
+    assert [text.count(word) for word in ("Let me look.", "ls -l", "a.txt", "MARK")] == [1, 1, 1, 0]
+    assert source != "anthropic" or [why for why in there.changes if "reasoning" in why.why]
+    home = wired(source)
+    home.ask(body, tools=[get_weather, tool], results=ToolResults.of(saved, ["a.txt"]))
+    assert [word for word in ("Let me look.", "ls -l", "a.txt") if word not in json.dumps(home.sent[0])] == []
 
 
 MCP: Json = {"type": "mcp", "server_label": "x", "server_url": "https://x.test"}

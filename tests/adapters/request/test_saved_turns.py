@@ -4,13 +4,14 @@ import copy
 import itertools
 import json
 import pickle
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pytest
 from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json_places import places, put, take_out
 from sending import ROUTES, rows, send
 from support import ENGINES, Talk, turn_of
 from wire_bodies import said_text, serving
@@ -108,26 +109,12 @@ def test_half_a_pair_is_sent_as_it_was_read(column: str):
 def mutations(draw: st.DrawFn, saved: Any) -> Any:
     """The same with one part of it taken out, or replaced by what does not belong there."""
     changed = copy.deepcopy(saved)
-    place = draw(st.sampled_from([path for path in paths(changed) if path]))
-    holder = changed
-    for key in place[:-1]:
-        holder = holder[key]
-    other = st.sampled_from([None, 5, "x", "", [], {}, "\ud83d", [1, 2], {"a": 1}])
+    place = draw(st.sampled_from([*places(changed)]))
     if draw(st.booleans()):
-        del holder[place[-1]]
+        take_out(changed, place)
     else:
-        holder[place[-1]] = draw(other)
+        put(changed, place, draw(st.sampled_from([None, 5, "x", "", [], {}, "\ud83d", [1, 2], {"a": 1}])))
     return changed
-
-
-def paths(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    if isinstance(value, dict):
-        members: Any = cast("dict[str, Any]", value).items()
-    elif isinstance(value, list):
-        members = enumerate(cast("list[Any]", value))
-    else:
-        members = ()
-    return [above, *(path for key, member in members for path in paths(member, (*above, key)))]
 
 
 def heard(column: str) -> Any:

@@ -20,6 +20,7 @@ from ollama import Message
 from ollama._types import ChatRequest
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+from sending import history
 from support import May, Talk, with_places
 from wire_bodies import Served, part, said_text, serving
 from wire_matrix import COLUMNS, ROWS, Cell, Row, declared_in
@@ -172,7 +173,7 @@ def test_what_is_set_reaches_the_provider(row: Row, column: str, cell: Cell):
         with suppress(
             sigadapt.errors.MissingToolCalls
         ):  # of a choice that forces a call: the script has none
-            ask(lm, row, May if row.scope == "format" else Talk, question="Talk?")
+            ask(lm, row, May if row.scope == "format" else Talk, question="Weather?")
     assert part(row.scope, served.column.form, served.sent[0]) == cell.sent
     assert recorded(lm) == cell.changes
     assert adapted(lm) == cell.adapted
@@ -187,7 +188,7 @@ def test_what_a_wire_has_no_place_for_is_refused(name: str, column: str):
     row = ROWS[name]
     refused = pytest.raises(sigadapt.SigadaptError, match=row.cells[column].refused)
     with serving(column, said_text(COLUMNS[column].form)) as served, refused as caught:
-        ask(served.lm(), row, question="Talk?")
+        ask(served.lm(), row, question="Weather?")
     assert caught.value.code == "not_portable"
     assert caught.value.fix
     assert served.sent == []
@@ -195,9 +196,9 @@ def test_what_a_wire_has_no_place_for_is_refused(name: str, column: str):
 
 def two_turns(served: Served, row: Row) -> tuple[Any, ToolResults, Any]:
     lm = served.lm()
-    calls = ask(lm, row, question="Talk?").calls
+    calls = ask(lm, row, question="Weather?").calls
     results = ToolResults.of(calls, row.values, errors=row.errors)
-    ask(lm, row, question="Talk?", results=results)
+    ask(lm, row, question="Weather?", results=results)
     return calls, results, lm
 
 
@@ -224,14 +225,9 @@ def test_results_and_history_say_the_same(name: str, column: str):
     row, heard = ROWS[name], ROWS[name].cells[column].heard
     with serving(column, heard, said_text(COLUMNS[column].form)) as served:
         calls, results, lm = two_turns(served, row)
-        event = {"question": "Talk?", "calls": calls, "results": results}
-        ask(lm, row, history=dspy.History(messages=[event]))
-        kept = dspy.History.model_validate_json(
-            dspy.History(
-                messages=[{"question": "Talk?", "calls": calls.model_dump(), "results": results.model_dump()}]
-            ).model_dump_json()
-        )
-        ask(lm, row, history=kept)
+        event = {"question": "Weather?", "calls": calls, "results": results}
+        for saved in (False, True):
+            ask(lm, row, history=history(event, saved=saved))
     assert served.sent[2] == served.sent[1]
     assert served.sent[3] == served.sent[1]
 

@@ -4,9 +4,9 @@ import copy
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anthropic.types
 import ollama
@@ -17,6 +17,7 @@ from dspy.clients import call_result
 from google.genai import types as google
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json_places import Place, places, put, take_out
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response as OpenAIResponse
 from support import RECORDINGS, recorded
@@ -131,24 +132,20 @@ def test_a_whole_call_of_a_cut_off_answer_stays_good() -> None:
     assert same(choice_from_stream(events), dataclasses.replace(EXPECTED, finish_reason="length"))
 
 
-def sdk_object(wire: str) -> Any:
-    body = BODIES[wire]
-    if wire == "openai-chat":
-        return ChatCompletion.model_validate(body)
-    if wire == "openai-responses":
-        return OpenAIResponse.model_validate(body)
-    if wire == "anthropic":
-        return anthropic.types.Message.model_validate(body)
-    if wire == "gemini":
-        return google.GenerateContentResponse.model_validate(body)
-    return ollama.ChatResponse.model_validate(body)
+SDK_TYPES: dict[str, Any] = {
+    "openai-chat": ChatCompletion,
+    "openai-responses": OpenAIResponse,
+    "anthropic": anthropic.types.Message,
+    "gemini": google.GenerateContentResponse,
+    "ollama": ollama.ChatResponse,
+}
 
 
-@pytest.mark.parametrize("wire", ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"])
+@pytest.mark.parametrize("wire", SDK_TYPES)
 @pytest.mark.filterwarnings("error")
 def test_an_sdk_object_reads_as_its_body(wire: str) -> None:
     """response-choice: An SDK's object reads as its body"""
-    thing = sdk_object(wire)
+    thing = SDK_TYPES[wire].model_validate(BODIES[wire])
     choice = choice_from_response(thing)
     assert choice.raw is thing
     if wire == "ollama":  # whose SDK has no place for an id
@@ -315,28 +312,12 @@ json_values = st.recursive(
 )
 
 
-def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to each field of a JSON value."""
-    members: Any = ()
-    if isinstance(value, dict):
-        members = cast("Json", value).items()
-    elif isinstance(value, list):
-        members = enumerate(cast("list[Any]", value))
-    for key, child in members:
-        yield (*at, key)
-        yield from places(child, (*at, key))
-
-
-def mutated(draw: st.DrawFn, value: Any, places_in: list[tuple[Any, ...]]) -> Any:
-    value = copy.deepcopy(value)
-    *way, last = draw(st.sampled_from(places_in))
-    at = value
-    for key in way:
-        at = at[key]
+def mutated(draw: st.DrawFn, value: Any, at: list[Place]) -> Any:
+    value, place = copy.deepcopy(value), draw(st.sampled_from(at))
     if draw(st.integers(0, 4)) == 0:
-        del at[last]
+        take_out(value, place)
     else:
-        at[last] = draw(json_values)
+        put(value, place, draw(json_values))
     return value
 
 

@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+from asking import events, whole
 from budgets import share
 from support import RECORDINGS, recorded
+from wire_cases import samples
 
 from sigadapt import Choice, SigadaptError, ToolCalls
 from sigadapt.response import choice_from_stream
-from sigadapt.testing import WIRES, Answer, Call, Received
+from sigadapt.testing import WIRES, Answer, Call
 
 Json = dict[str, Any]
 
@@ -69,91 +71,16 @@ DIALECTS = {"openai": "openai-chat", "responses": "openai-responses"}
 
 
 def own() -> Iterator[Sample]:
-    for name, wire in WIRES.items():
-        asked = Received(1, name, "", {}, {"messages": []}, "m", stream=False)
-        body = json.loads(json.dumps(wire.format.render(ANSWER, asked)))
-        events = [json.loads(json.dumps(event)) for event in wire.format.stream(ANSWER, asked)]
+    for name in WIRES:
         dialect = DIALECTS.get(name, name)
-        yield Sample(f"{name} body", dialect, body, [])
-        yield Sample(f"{name} stream", dialect, None, events)
-    uses = [
-        {"toolUse": {"toolUseId": f"t{n}", "name": f"tool_{n}", "input": args}} for n, args in enumerate(ARGS)
-    ]
-    message = {"role": "assistant", "content": [{"text": "Let me look."}, *uses]}
-    body = {"output": {"message": message}, "stopReason": "tool_use"}
-    yield Sample("bedrock body", "bedrock-converse", body, [])
-    yield Sample("bedrock stream", "bedrock-converse", None, list(bedrock_events(uses)))
-    calls = [
-        {"id": f"c{n}", "type": "function", "function": {"name": f"tool_{n}", "arguments": json.dumps(args)}}
-        for n, args in enumerate(ARGS)
-    ]
-    message = {"role": "assistant", "tool_plan": "Look.", "tool_calls": calls}
-    yield Sample("cohere body", "cohere", {"id": "x", "finish_reason": "TOOL_CALL", "message": message}, [])
-    yield Sample("cohere stream", "cohere", None, list(cohere_events(calls)))
-    said = {"type": "model_output", "content": [{"type": "text", "text": "Let me look."}]}
-    steps = [
-        {"type": "function_call", "id": f"c{n}", "name": f"tool_{n}", "arguments": args}
-        for n, args in enumerate(ARGS)
-    ]
-    body = {"object": "interaction", "status": "requires_action", "steps": [said, *steps]}
-    yield Sample("interaction body", "gemini-interactions", body, [])
-    yield Sample("interaction stream", "gemini-interactions", None, list(interaction_events(steps)))
-    # Mistral's whole answers cannot say that a limit ended them.
-    yield Sample("conversation stream", "mistral-conversations", None, list(conversation_events()))
-
-
-def conversation_events() -> Iterator[Json]:
-    yield {"type": "conversation.response.started", "conversation_id": "c"}
-    yield {"type": "message.output.delta", "output_index": 0, "id": "m", "content": "Let me look."}
-    for number, args in enumerate(ARGS):
-        head = {"type": "function.call.delta", "output_index": number + 1, "id": f"f{number}"}
-        named = {"tool_call_id": f"c{number}", "name": f"tool_{number}"}
-        text = json.dumps(args)
-        yield from ({**head, **named, "arguments": piece} for piece in (text[:3], text[3:]))
-    yield {"type": "conversation.response.done", "usage": {}}
-
-
-def interaction_events(steps: list[Json]) -> Iterator[Json]:
-    for index, step in enumerate(steps):
-        start = {key: step[key] for key in step if key != "arguments"}
-        text = json.dumps(step["arguments"])
-        yield {"event_type": "step.start", "index": index, "step": start}
-        for piece in (text[:3], text[3:]):
-            delta = {"type": "arguments_delta", "arguments": piece}
-            yield {"event_type": "step.delta", "index": index, "delta": delta}
-        yield {"event_type": "step.stop", "index": index}
-    yield {"event_type": "interaction.completed", "interaction": {"status": "requires_action"}}
-
-
-def bedrock_events(uses: list[Json]) -> Iterator[Json]:
-    yield {"messageStart": {"role": "assistant"}}
-    yield {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "Let me look."}}}
-    yield {"contentBlockStop": {"contentBlockIndex": 0}}
-    for n, use in enumerate(uses, 1):
-        text, head = json.dumps(use["toolUse"].pop("input")), use
-        yield {"contentBlockStart": {"contentBlockIndex": n, "start": head}}
-        for piece in pieces(text):
-            delta = {"toolUse": {"input": piece}}
-            yield {"contentBlockDelta": {"contentBlockIndex": n, "delta": delta}}
-        yield {"contentBlockStop": {"contentBlockIndex": n}}
-    yield {"messageStop": {"stopReason": "tool_use"}}
-
-
-def cohere_events(calls: list[Json]) -> Iterator[Json]:
-    yield {"type": "message-start", "id": "x", "delta": {"message": {"role": "assistant"}}}
-    for n, call in enumerate(calls):
-        function = call["function"]
-        head = {**call, "function": {**function, "arguments": ""}}
-        yield {"type": "tool-call-start", "index": n, "delta": {"message": {"tool_calls": head}}}
-        for piece in pieces(function["arguments"]):
-            delta = {"message": {"tool_calls": {"function": {"arguments": piece}}}}
-            yield {"type": "tool-call-delta", "index": n, "delta": delta}
-        yield {"type": "tool-call-end", "index": n}
-    yield {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}}
-
-
-def pieces(text: str) -> list[str]:
-    return [text[at : at + 8] for at in range(0, len(text), 8)]
+        yield Sample(f"{name} body", dialect, whole(name, ANSWER), [])
+        yield Sample(f"{name} stream", dialect, None, events(name, ANSWER))
+    for sample in samples():
+        if sample.dialect not in (*DIALECTS.values(), *WIRES):
+            # Mistral's whole answers cannot say that a limit ended them.
+            body = None if sample.dialect == "mistral-conversations" else sample.body
+            yield Sample(f"{sample.dialect} body", sample.dialect, body, [])
+            yield Sample(f"{sample.dialect} stream", sample.dialect, None, sample.events)
 
 
 def sample_of(row: Json) -> Sample:
