@@ -102,6 +102,13 @@ def test_what_a_client_must_not_say_is_refused(event: dict[str, Any]) -> None:
     refused(json.dumps({"messages": [event]}), signatures=[])
 
 
+def test_a_result_without_its_call_is_refused() -> None:
+    """conversations: A history from a client is checked."""
+    orphan = {"call_id": "t1", "name": "look_up", "value": {"degrees": 18}}
+    calls: dict[str, Any] = {"tool_calls": [], "tool_call_results": {"tool_call_results": [orphan]}}
+    refused(json.dumps({"messages": [{"question": "q", "calls": calls}]}))
+
+
 def test_calls_without_a_secret_are_refused() -> None:
     """conversations: A history from a client is checked."""
     assert "sigadapt.trust.sign" in str(refused(TALK.model_dump_json(), secret=None))
@@ -159,6 +166,10 @@ def test_sizes_are_bounded() -> None:
     assert "characters" in str(refused(TALK.model_dump_json(), characters=100))
     refused("[" * 100_000)
     refused(b"\xff")
+    # a key twice, a number that is none, and half of a surrogate pair
+    refused('{"messages":[],"messages":[]}')
+    refused('{"messages":[{"question":NaN}]}')
+    refused('{"messages":[{"question":"\\ud800"}]}')
     with pytest.raises(InvalidOption):
         sign(CALLS, "short")
 
