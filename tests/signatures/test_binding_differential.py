@@ -5,7 +5,6 @@ import dataclasses
 import datetime as dt
 import enum
 import inspect
-import itertools
 import json
 import typing
 import uuid
@@ -76,23 +75,13 @@ LEAVES: list[Kind] = [
     (Annotated[str, pydantic.BeforeValidator(stripped)], texts),
 ]
 
-_numbered = itertools.count()
-
-
-def _fields(kinds: list[Kind]) -> dict[str, Kind]:
-    return {f"f{number}": kind for number, kind in enumerate(kinds)}
-
-
-def _objects(fields: dict[str, Kind], **optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Objects with these fields, and often with an attribute or a method's name that is no field."""
-    extra = {"is_admin": st.just(value=True), "allowed": numbers, "__class__": texts, **optional}
-    return st.fixed_dictionaries({name: values for name, (_, values) in fields.items()}, optional=extra)
-
 
 @dataclasses.dataclass(kw_only=True)
 class Counted:
-    """What every generated dataclass has: fields that `__init__` does not take, and one that is no field."""
+    """Has fields that `__init__` does not take or takes alone, and an attribute that is no field."""
 
+    level: Level
+    days: list[dt.date]
     total: int = dataclasses.field(init=False, default=0)
     rest: list[int] = dataclasses.field(init=False, default_factory=list[int])
     seen: int = dataclasses.field(init=False)
@@ -106,73 +95,55 @@ class Counted:
         return self.is_admin
 
 
-def dataclass_of(kinds: list[Kind]) -> Kind:
-    fields = _fields(kinds)
-    annotations = [(name, annotation) for name, (annotation, _) in fields.items()]
-    made = dataclasses.make_dataclass(f"Data{next(_numbered)}", annotations, bases=(Counted,), kw_only=True)
-    return made, _objects(fields, total=numbers, rest=st.lists(numbers), seen=numbers, seed=numbers)
+class Typed(TypedDict):
+    counted: Counted
+    price: Decimal
+    maybe: NotRequired[Color]
 
 
-def typed_dict_of(kinds: list[Kind]) -> Kind:
-    fields = _fields(kinds)
-    annotations: dict[str, Any] = {name: annotation for name, (annotation, _) in fields.items()}
-    annotations["maybe"] = NotRequired[Color]
-    create: Any = TypedDict
-    return create(f"Typed{next(_numbered)}", annotations), _objects(fields, maybe=st.just("red"))
+class Row(NamedTuple):
+    when: dt.datetime
+    typed: Typed
 
 
-def model_of(kinds: list[Kind]) -> Kind:
-    fields = _fields(kinds)
+class Model(pydantic.BaseModel):
+    rows: dict[str, Row]
+    count: int = Field(1, alias="theCount")
 
-    class Base(pydantic.BaseModel):
-        count: int = Field(1, alias="theCount")
+    @pydantic.field_validator("count")
+    @classmethod
+    def _counted(cls, count: int) -> int:
+        return count + 1
 
-        @pydantic.field_validator("count")
-        @classmethod
-        def _counted(cls, count: int) -> int:
-            return count + 1
-
-        @pydantic.field_validator("*", mode="before")
-        @classmethod
-        def _as_is(cls, value: Any) -> Any:
-            return value
-
-    create: Any = pydantic.create_model
-    made = create(
-        f"Model{next(_numbered)}",
-        __base__=Base,
-        **{name: (annotation, ...) for name, (annotation, _) in fields.items()},
-    )
-    return made, _objects(fields, theCount=numbers, count=numbers)
+    @pydantic.field_validator("*", mode="before")
+    @classmethod
+    def _as_is(cls, value: Any) -> Any:
+        return value
 
 
-def container_of(kind: Kind) -> st.SearchStrategy[Kind]:
-    annotation, values = kind
-    lists = st.lists(values, max_size=2)
-    return st.sampled_from(
-        [
-            (list[annotation], lists),
-            (tuple[annotation, ...], lists),
-            (dict[str, annotation], st.dictionaries(texts, values, max_size=2)),
-            (typing.Optional[annotation], st.none() | values),  # noqa: UP045  (`|` does not take every type)
-            (tuple[annotation, int], st.tuples(values, numbers).map(list)),
-        ]
-    )
+def objects(optional: dict[str, st.SearchStrategy[Any]], **fields: st.SearchStrategy[Any]) -> Any:
+    """Objects with these fields, and often with an attribute or a method's name that is no field."""
+    extra = {"is_admin": st.just(value=True), "allowed": numbers, "__class__": texts, **optional}
+    return st.fixed_dictionaries(fields, optional=extra)
 
 
-def union_of(kinds: list[Kind]) -> Kind:
-    return typing.Union[tuple(kind[0] for kind in kinds)], st.one_of([kind[1] for kind in kinds])  # noqa: UP007
-
-
-RECORDS = (dataclass_of, typed_dict_of, model_of, union_of)
-
-
-def larger(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
-    several = st.lists(inner, min_size=1, max_size=3)
-    return inner.flatmap(container_of) | st.one_of([several.map(record) for record in RECORDS])
-
-
-kinds_of_values = st.recursive(st.sampled_from(LEAVES), larger, max_leaves=5)
+DAYS = st.lists(st.dates().map(to_jsonable_python), max_size=2)
+COUNTS = {"total": numbers, "rest": st.lists(numbers), "seen": numbers, "seed": numbers}
+COUNTED = objects(COUNTS, level=st.sampled_from([1, 2]), days=DAYS)
+TYPED = objects({"maybe": st.just("red")}, counted=COUNTED, price=st.floats(-100, 100))
+ROWS = st.tuples(st.datetimes(timezones=st.just(dt.timezone.utc)).map(to_jsonable_python), TYPED).map(list)
+MODELS = objects({"theCount": numbers, "count": numbers}, rows=st.dictionaries(texts, ROWS, max_size=2))
+NESTED: list[Kind] = [
+    (Counted, COUNTED),
+    (list[Counted], st.lists(COUNTED, max_size=2)),
+    (Typed | None, st.none() | TYPED),
+    (tuple[Row, ...], st.lists(ROWS, max_size=2)),
+    (tuple[Typed, int], st.tuples(TYPED, numbers).map(list)),
+    (dict[str, Model], st.dictionaries(texts, MODELS, max_size=2)),
+    (Model | Counted, MODELS | COUNTED),
+    (int | str | list[Color], numbers | texts | st.lists(st.just("blue"), max_size=2)),
+]
+kinds_of_values = st.sampled_from([*LEAVES, *NESTED])
 
 
 class Case(NamedTuple):
@@ -242,7 +213,6 @@ def by_bind(decls: ToolDecls, args: dict[str, Any]) -> dict[str, Any] | UnboundT
 SETTINGS = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
-@pytest.mark.slow
 @SETTINGS
 @given(cases(fitting=True))
 def test_bind_gives_what_pydantic_gives_for_each_annotation(case: Case) -> None:
