@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from processes import run_python
 from rich.cells import cell_len
 from rich.console import Console
+from signatures.tool_functions.asking import Call, serving, turn
 
 import sigadapt
 from sigadapt import Choice, ToolCallParseError, ToolCalls, ToolDecls, choice_from_response
-from sigadapt.testing import Answer, Call, LoopbackProvider
 
 TOOLS: list[Any] = [
     {
@@ -200,10 +200,8 @@ def test_a_request_holds_no_table() -> None:
         tools: ToolDecls = dspy.InputField()
         calls: ToolCalls | None = dspy.OutputField()
 
-    with LoopbackProvider([Answer(calls=[Call("get_weather", {"city": "Rome"})])]) as provider:
-        lm = dspy.LM(**provider.lm_options("openai"))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            dspy.Predict(Judge)(made=ToolCalls(list(MIXED)), tools=TOOLS[:1])
+    with serving(turn(Call("get_weather", {"city": "Rome"}))) as provider:
+        dspy.Predict(Judge)(made=ToolCalls(list(MIXED)), tools=TOOLS[:1])
     sent = json.dumps(provider.received[0].body)
     assert "Paris" in sent
     assert "<div" not in sent

@@ -179,16 +179,6 @@ def test_a_function_that_gives_no_answer_is_an_error(requires: Any, words: Any):
     assert (caught.value.code, caught.value.tool) == ("confirmation_failed", "pay")
 
 
-def test_a_function_cannot_change_the_call():
-    def clears(args: dict[str, Any]) -> bool:
-        args.clear()
-        return True
-
-    made = calls(20)
-    assert made.awaiting_confirmation(declared(clears))[0].approved() == made[0]
-    assert made[0].args == {"eur": 20}
-
-
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=3), st.text(min_size=1))
 def test_any_call_comes_back_as_it_was(args: dict[str, Any], call_id: str):
     """confirmation: A yes gives the original call exactly as it was."""
@@ -342,7 +332,8 @@ def test_a_default_is_shown_wherever_it_stands_and_runs(schema: Any, args: Any, 
     ran: list[Any] = []
 
     def policy(args: dict[str, Any]) -> bool:
-        seen.append(args)
+        seen.append(dict(args))
+        args.clear()  # which changes nothing of the call
         return True
 
     def pay(**kwargs: Any) -> str:

@@ -1,7 +1,6 @@
 """A tool's function runs from sync and async code alike, whatever kind of function it is."""
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,10 +8,8 @@ import pytest
 from combinations import Ran, server, session_of
 from internals import function_calls
 
-from sigadapt import ToolCalls, ToolDecl, Toolset
+from sigadapt import ToolCalls, Toolset
 from sigadapt.errors import InvalidOption
-
-HOW = pytest.mark.parametrize("how", ["run", "arun"])
 
 
 def results_of(how: str, calls: ToolCalls, tools: Any, **options: Any) -> list[Any]:
@@ -23,41 +20,6 @@ def results_of(how: str, calls: ToolCalls, tools: Any, **options: Any) -> list[A
 
 def turn(*names: str) -> ToolCalls:
     return ToolCalls([{"name": name, "args": {}} for name in names])
-
-
-class OddError(Exception):
-    """An error without a text."""
-
-    def __str__(self) -> str:
-        raise ValueError
-
-
-def raising(error: BaseException, *, is_async: bool) -> Callable[..., Any]:
-    def fail() -> str:
-        raise error
-
-    async def later() -> str:
-        raise error
-
-    return later if is_async else fail
-
-
-@HOW
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize(
-    "error",
-    [StopIteration("the end"), StopAsyncIteration(), RecursionError("deep"), AssertionError(), OddError()],
-    ids=lambda error: type(error).__name__,
-)
-@pytest.mark.parametrize("timeout", [None, 20])
-def test_any_exception_is_a_failed_result(how: str, error: Any, timeout: Any, *, is_async: bool) -> None:
-    """tool-call-outputs: Any exception of a tool is a failed result."""
-    function = raising(error, is_async=is_async)
-    tools = [ToolDecl.of(function, name="fail"), ToolDecl.of(lambda: "here", name="look")]
-    failed, good = results_of(how, turn("fail", "look"), tools, timeout=timeout)
-    assert failed.is_error
-    assert type(error).__name__ in failed.value
-    assert (good.value, good.is_error) == ("here", False)
 
 
 async def test_arun_awaits_a_toolset() -> None:

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import pickle
-from collections.abc import Generator
-from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, cast
 
@@ -12,12 +10,13 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from signatures.tool_functions.asking import serving
 from support import Turns
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecl, ToolDecls, Toolset
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 from sigadapt.trust import drift_of, pins_of
 
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
@@ -34,14 +33,6 @@ def look(city: str) -> str:
     return f"{city} is fine."
 
 
-@contextmanager
-def serving(script: list[Answer], wire: str = "openai", **options: Any) -> Generator[LoopbackProvider]:
-    with LoopbackProvider(script) as net:
-        lm = dspy.LM(**net.lm_options(wire))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(**options)):
-            yield net
-
-
 def ask(**inputs: Any) -> Any:
     return cast("Any", dspy.Predict(Turns))(**inputs)
 
@@ -51,7 +42,7 @@ def ask(**inputs: Any) -> Any:
 def test_system_text(wire: str, mode: str) -> None:
     """tool-declarations: Instructions are in the system text while the tool is offered."""
     tools = [ToolDecl.of(note, instructions=RULE), ToolDecl.of(look, instructions=RULE)]
-    with serving([Answer(text="hi")], wire, tool_calling=mode) as net:
+    with serving(Answer(text="hi"), wire=wire, tool_calling=mode) as net:
         ask(question="q", tools=tools)
         ask(question="q", tools=[look])
     with_rule, without = (json.dumps(received.body) for received in net.received)
@@ -72,7 +63,7 @@ def test_mcp_server(*, asked: bool) -> None:
 
     async def main() -> str:
         async with mcp.Client(server) as client:
-            with serving([Answer(text="hi")]) as net:
+            with serving(Answer(text="hi")) as net:
                 tools = Toolset("db", client, instructions=asked)
                 await cast("Any", dspy.Predict(Turns)).acall(question="q", tools=tools.prefixed("db_"))
                 return json.dumps(net.received[0].body)
@@ -113,7 +104,7 @@ def test_checked_in_an_agent(agent: Any) -> None:
         Answer(calls=[Call("counts", {"a": "bad"}), Call("counts", {"a": "good"})]),
         Answer(calls=[Call("submit", {"answer": "ok"})]),
     ]
-    with serving(script):
+    with serving(*script):
         [bad, good] = sigadapt.rounds(agent("question -> answer", tools=tools)(question="q"))[0].results
     assert (bad.is_error, good.is_error, good.value) == (True, False, {"n": 1})
     assert "does not fit the declared schema" in bad.value

@@ -15,9 +15,8 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import lm_of
+from signatures.tool_functions.asking import Call, serving, submits, turn
 
-import sigadapt
 from sigadapt import (
     InputNeeded,
     ToolCall,
@@ -29,7 +28,6 @@ from sigadapt import (
     rounds,
 )
 from sigadapt.errors import InvalidHistory
-from sigadapt.testing import Answer, Call, LoopbackProvider
 
 CALLS = ToolCalls([ToolCall(id="call_1", name="fetch", args={})])
 
@@ -169,11 +167,7 @@ def test_what_has_no_text_is_a_failed_result(function: Any, word: str, home: str
     if home == "run":
         [result] = CALLS.run([decl])
     else:
-        script = [Answer(calls=[Call("fetch", {})]), Answer(calls=[Call("submit", {"answer": "x"})])]
-        with (
-            LoopbackProvider(script) as provider,
-            dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-        ):
+        with serving(turn(Call("fetch", {})), submits()):
             out = cast("Any", dspy).ReActV2("question -> answer", tools=ToolDecls([decl]))(question="q")
         result = next(iter(rounds(out)[0].results))
     assert result.is_error
@@ -190,13 +184,8 @@ def test_a_run_that_waits_is_saved_with_what_was_read(wire: str, name: str) -> N
     fetch = ToolDecl.of(lambda: value, name="fetch")
     pay = ToolDecl.of(lambda: "paid", name="pay", requires_confirmation=True)
     decls = ToolDecls([fetch, pay])
-    script = [
-        Answer(calls=[Call("fetch", {})]),
-        Answer(calls=[Call("pay", {})]),
-        Answer(calls=[Call("submit", {"answer": "x"})]),
-    ]
-    adapter = sigadapt.ChatAdapter(confirm="raise")
-    with LoopbackProvider(script) as provider, dspy.context(lm=lm_of(provider, wire), adapter=adapter):
+    script = (turn(Call("fetch", {})), turn(Call("pay", {})), submits())
+    with serving(*script, wire=wire) as provider:
         agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=decls)
         with pytest.raises(InputNeeded) as caught:
             agent(question="q")

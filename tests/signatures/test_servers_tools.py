@@ -10,10 +10,11 @@ import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import Context, MCPServer
+from signatures.tool_functions.asking import agent_of, serving, submits, turn
 from support import lm_of
 
 import sigadapt
-from sigadapt import InputNeeded, ToolCalls, ToolDecls, Toolset
+from sigadapt import InputNeeded, ToolCalls, ToolDecl, ToolDecls, Toolset
 from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.events import Progress
 from sigadapt.testing import Answer, Call, LoopbackProvider
@@ -154,13 +155,27 @@ async def test_a_live_toolset_in_a_constructor() -> None:
             assert caught.value.code == "async_toolset"
         # What the advice says:
         agent = react("question -> answer", tools=await toolset.aresolve())
-        script = [Answer(calls=[Call("look", {})]), Answer(calls=[Call("submit", {"answer": "Done."})])]
-        with (
-            LoopbackProvider(script) as provider,
-            dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-        ):
+        with serving(turn(Call("look", {})), submits("Done.")) as provider:
             assert (await agent.acall(question="q")).answer == "Done."
         assert result_in(provider) == "ok look"
+
+
+async def test_a_person_is_awaited_before_a_servers_tool_runs() -> None:
+    """confirmation: An agent's tool asks first."""
+
+    async def agree(name: str, args: dict[str, Any], hint: str) -> bool:
+        await asyncio.sleep(0)
+        return name == "look"
+
+    tools = [{"name": name, "inputSchema": OBJECT} for name in ("look", "pay")]
+    async with Client(server_of(*tools)) as session:
+        decls = [*await Toolset("s", session).aresolve()]
+        asking = ToolDecls([ToolDecl.of(each, requires_confirmation=True) for each in decls])
+        with serving(turn(Call("look", {}), Call("pay", {})), submits()):
+            out = await agent_of("ReActV2", asking.confirmed_by(agree)).acall(question="q")
+    looked, paid = sigadapt.rounds(out)[0].results
+    assert (looked.value, looked.is_error) == ("ok look", False)
+    assert ("rejected this call" in paid.value, paid.is_error) == (True, True)
 
 
 class Session:

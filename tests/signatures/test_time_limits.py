@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import dspy
 import pytest
+from signatures.tool_functions.asking import Call, serving, submits, turn
 
 import sigadapt
 from sigadapt import Run, ToolCall, ToolCalls, ToolDecl, ToolDecls, Toolset
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.testing import Answer, Call, LoopbackProvider
 
 FOREVER = 20
 CALLS = ToolCalls([ToolCall(id="1", name="slow", args={}), ToolCall(id="2", name="slow_later", args={})])
@@ -82,16 +82,8 @@ def test_the_smaller_one_holds(how: str, own: Any, given: Any) -> None:
 def test_agents(kind: Any, how: str) -> None:
     """tool-call-outputs: A tool has a time limit of its own."""
     decls = ToolDecls([ToolDecl.of(slow, timeout=0.05), ToolDecl.of(slow_later, timeout=0.05)])
-    script = [
-        Answer(calls=[Call("slow", {}), Call("slow_later", {})]),
-        Answer(calls=[Call("submit", {"answer": "Done."})]),
-    ]
     agent = kind("question -> answer", tools=decls)
-    with (
-        LoopbackProvider(script) as net,
-        Run() as run,
-        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
-    ):
+    with serving(turn(Call("slow", {}), Call("slow_later", {})), submits()), Run() as run:
         _ = agent(question="q") if how == "sync" else asyncio.run(agent.acall(question="q"))
     texts = [str(result.value) for result in run.rounds[0].results]
     assert texts[0].endswith("It may still be running.")

@@ -6,12 +6,11 @@ from typing import Annotated, Any, cast
 import dspy
 import pydantic
 import pytest
-from support import lm_of
+from signatures.tool_functions.asking import serving
 
-import sigadapt
 from sigadapt import ToolDecl, ToolDecls, Toolset
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 
 TASK: Any = cast("Any", dspy.Signature)("question -> answer")
 SUBMIT = Answer(calls=[Call("submit", {"answer": "4711"})])
@@ -31,10 +30,9 @@ def visit(places: list[Place], days: Annotated[int, pydantic.Field(ge=1)] = 1) -
 
 
 async def ask(tools: Any, *calls: Call) -> tuple[Any, Any]:
-    script = [*(Answer(calls=[call]) for call in calls), SUBMIT]
-    with LoopbackProvider(script) as provider:
-        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            out = await cast("Any", dspy.ReActV2(TASK, tools=tools, max_iters=5)).acall(question="?")
+    script = (*(Answer(calls=[call]) for call in calls), SUBMIT)
+    with serving(*script, tool_calling="native") as provider:
+        out = await cast("Any", dspy.ReActV2(TASK, tools=tools, max_iters=5)).acall(question="?")
         return out, [received.body for received in provider.received]
 
 
@@ -134,9 +132,8 @@ def test_a_function_that_takes_by_position_is_run(args: Any, result: str, confir
     decls = decls.confirmed_by(agree)
     assert decls.to_dspy()[0](**args) == result
     assert dspy.Tool(cast("Any", decls["subtract"]))(**args) == result
-    with LoopbackProvider([Answer(calls=[Call("subtract", args)]), SUBMIT]) as provider:
-        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
-            dspy.ReActV2(TASK, tools=cast("Any", [*decls]))(question="?")
+    with serving(Answer(calls=[Call("subtract", args)]), SUBMIT) as provider:
+        dspy.ReActV2(TASK, tools=cast("Any", [*decls]))(question="?")
         assert provider.received[1].body["messages"][-1]["content"] == result
 
 

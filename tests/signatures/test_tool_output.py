@@ -3,16 +3,14 @@
 import base64
 from typing import Any
 
-import dspy
 import mcp.types as mcp
 import pytest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
-from support import lm_of
+from signatures.tool_functions.asking import Call, agent_of, serving, submits, turn
 
 import sigadapt
 from sigadapt import ToolDecls, ToolResult
-from sigadapt.testing import Answer, Call, LoopbackProvider
 
 PNG = base64.b64encode(b"\x89PNG").decode()
 IMAGE = {"type": "image", "mime_type": "image/png", "data": PNG}
@@ -79,11 +77,8 @@ def test_an_agent_gets_the_content_and_not_the_artifact() -> None:
             {"type": "image", "base64": PNG, "mime_type": "image/png"},
         ], {}
 
-    script = [Answer(calls=[Call("look", {"city": "Rome"})]), Answer(calls=[Call("submit", {"answer": "x"})])]
-    with LoopbackProvider(script) as provider:
-        with dspy.context(lm=lm_of(provider, "anthropic"), adapter=sigadapt.ChatAdapter()):
-            react: Any = getattr(dspy, "ReActV2")  # noqa: B009  (DSPy annotates neither argument as it takes it)
-            react("question -> answer", tools=ToolDecls([look]))(question="q")
+    with serving(turn(Call("look", {"city": "Rome"})), submits(), wire="anthropic") as provider:
+        agent_of("ReActV2", [look])(question="q")
         (result,) = provider.received[1].body["messages"][-1]["content"]
     kinds = [block["type"] for block in result["content"]]
     assert (kinds, result["content"][1]["source"]["data"]) == (["text", "image"], PNG)

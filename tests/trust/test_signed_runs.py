@@ -10,11 +10,10 @@ from browser_json import JSON, browser, places_in
 from budgets import share
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support import lm_of, turn_of
+from signatures.tool_functions.asking import Call, agent_of, serving, turn
+from support import turn_of
 
-import sigadapt
 from sigadapt import InputNeeded, SigadaptError, ToolCalls, ToolDecl, ToolDecls, ToolResults
-from sigadapt.testing import Answer, Call, LoopbackProvider
 from sigadapt.trust import is_signed, sign
 
 SECRET = b"a secret of the server"
@@ -191,15 +190,9 @@ def test_a_long_turn_is_hashed_once_for_all_its_calls(monkeypatch: pytest.Monkey
 
 def test_a_forged_state_is_not_sent() -> None:
     """conversations: A signed run is covered whole."""
-    script = [Answer(text="Paying.", calls=[Call("pay", {"to": "Ada", "eur": 500})])]
-    signature: Any = "question -> answer"
-    with LoopbackProvider(script) as provider:
-        adapter = sigadapt.ChatAdapter(confirm="raise")
-        with dspy.context(lm=lm_of(provider, "anthropic"), adapter=adapter):
-            tools: Any = TOOLS
-            agent: Any = dspy.ReActV2(signature, tools=tools)
-            with pytest.raises(InputNeeded) as caught:
-                agent(question="Pay Ada.")
+    calls = turn(Call("pay", {"to": "Ada", "eur": 500}), text="Paying.")
+    with serving(calls, wire="anthropic"), pytest.raises(InputNeeded) as caught:
+        agent_of("ReActV2", TOOLS)(question="Pay Ada.")
     marks, saved = sign(caught.value, SECRET), json.loads(caught.value.model_dump_json())
     assert is_signed(InputNeeded.model_validate_json(json.dumps(saved)), marks, SECRET)
     state = {"dialect": "anthropic", "ids": ["c1"], "blocks": [{"type": "text", "text": FORGED}]}

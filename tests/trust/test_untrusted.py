@@ -1,18 +1,19 @@
 """A history from a browser says what a client may say, and nothing of the server's."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import Talk, lm_of, turn_of
+from signatures.tool_functions.asking import Call, serving, submits, turn
+from support import Talk, turn_of
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
 from sigadapt.errors import InvalidHistory, InvalidOption
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer
 from sigadapt.trust import is_signed, sign
 
 SECRET = b"a secret of the server, of user 7"
@@ -60,9 +61,8 @@ def test_a_signed_conversation_goes_on_without_the_state_of_its_turns() -> None:
     text = history.model_dump_json()
     assert "anthropic" not in text
     assert "Hm." not in text
-    with LoopbackProvider([Answer(text="Done.")]) as provider:
-        with dspy.context(lm=lm_of(provider, "anthropic"), adapter=sigadapt.ChatAdapter()):
-            dspy.Predict(Talk)(question="so?", tools=[look_up], history=history)
+    with serving(Answer(text="Done."), wire="anthropic") as provider:
+        dspy.Predict(Talk)(question="so?", tools=[look_up], history=history)
         sent = json.dumps(provider.received[0].body)
     assert all(each in sent for each in ("first?", "Let me look.", "Paris", "degrees", "Mild.", "so?"))
 
@@ -131,20 +131,17 @@ def test_an_agent_goes_on_from_a_signed_run() -> None:
         """Find it."""
         return f"{a} is here."
 
-    script = [Answer(calls=[Call("find", {"a": "x"})]), Answer(calls=[Call("submit", {"answer": "Here."})])]
-    signature: Any = "question -> answer"
-    with LoopbackProvider([*script, script[1]]) as provider:
-        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
-            agent: Any = dspy.ReActV2(signature, tools=[find])
-            fields = agent.react.signature.append("answer", dspy.OutputField(), str)
-            history = agent(question="Where?").history
-            signed, text = sign(history, SECRET), history.model_dump_json()
-            options: Any = {"secret": SECRET, "signatures": signed}
-            loaded = sigadapt.trust.untrusted_history(text, fields, **options)
-            assert agent(question="Sure?", history=loaded).answer == "Here."
-            forged = text.replace("x is here.", "x is lost.")
-            with pytest.raises(InvalidHistory):
-                sigadapt.trust.untrusted_history(forged, fields, **options)
+    with serving(turn(Call("find", {"a": "x"})), submits("Here."), submits("Here.")) as provider:
+        agent = cast("Any", dspy).ReActV2("question -> answer", tools=[find])
+        fields = agent.react.signature.append("answer", dspy.OutputField(), str)
+        history = agent(question="Where?").history
+        signed, text = sign(history, SECRET), history.model_dump_json()
+        options: Any = {"secret": SECRET, "signatures": signed}
+        loaded = sigadapt.trust.untrusted_history(text, fields, **options)
+        assert agent(question="Sure?", history=loaded).answer == "Here."
+        forged = text.replace("x is here.", "x is lost.")
+        with pytest.raises(InvalidHistory):
+            sigadapt.trust.untrusted_history(forged, fields, **options)
         assert "x is here." in json.dumps(provider.received[2].body)
 
 

@@ -13,6 +13,7 @@ import pytest
 import typing_extensions
 
 from sigadapt import ToolDecls
+from sigadapt.errors import InvalidToolDecl
 
 
 class Item(pydantic.BaseModel):
@@ -118,6 +119,14 @@ UNKNOWABLE = [
 @pytest.mark.parametrize("annotation", UNKNOWABLE, ids=lambda each: type(each).__name__)
 def test_functions_of_types_that_can_change_unseen_are_read_each_time(annotation: Any):
     assert not is_read_once(made(annotation))
+
+
+@pytest.mark.parametrize("annotation", ["absent", "1 +"])
+def test_what_cannot_be_resolved_is_refused_each_time(annotation: str):
+    function = made(annotation)
+    for _ in range(2):
+        with pytest.raises(InvalidToolDecl, match="cannot be resolved"):
+            ToolDecls([function])
 
 
 @pytest.mark.parametrize("default", [{1}, Item(a=1), Item, len], ids=["set", "model", "class", "function"])
