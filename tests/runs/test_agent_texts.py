@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import dspy
 import pytest
-from agents import serving, watch
+from agents import of, serving, watch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -89,12 +89,17 @@ def test_outputs(wire: str, order: int) -> None:
 
 
 def test_a_run_that_waits() -> None:
-    """watching-runs: An agent's answer is text."""
+    """watching-runs: An agent's answer is text.
+
+    watching-runs: A run that waits ends in Confirm and Failed.
+    """
     tool: Any = ToolDecl.of(find, requires_confirmation=True)
     with serving([Answer(calls=[ROME, submit(answer="Early.")])], confirm="raise"):
         found = watch(dspy.ReActV2(ANSWER, tools=[tool]))
     assert set(calls(found)) == {"find"}
     assert [type(event).__name__ for event in found[-2:]] == ["Confirm", "Failed"]
+    [request], [ready] = found[-2].requests, of(events.CallReady, found)
+    assert request.call.id == ready.call.id
 
 
 def note(title: str) -> str:

@@ -24,10 +24,7 @@ class Shop:
     def __init__(self) -> None:
         self.paid: list[str] = []
         self.is_slow = True
-
-    def where(self, context: ToolContext) -> str:
-        """Ask for the address."""
-        return context.ask("Where?")
+        self.tools = [ToolDecl.of(where, sequential=True), self.pay, self.ship]
 
     def pay(self, to: str) -> str:
         """Pay."""
@@ -40,9 +37,10 @@ class Shop:
             await asyncio.sleep(30)
         return "Shipped."
 
-    @property
-    def tools(self) -> list[Any]:
-        return [ToolDecl.of(self.where, sequential=True), self.pay, self.ship]
+
+def where(context: ToolContext) -> str:
+    """Ask for the address."""
+    return context.ask("Where?")
 
 
 TURN = turn(Call("where", {}), Call("pay", {"to": "Bob"}), Call("ship", {}))
@@ -126,13 +124,9 @@ def test_a_keyboard_interrupt_in_a_resumed_tool() -> None:
 def test_limits_count_across_waits() -> None:
     """agent-runs: A run that waits more than once goes on counting."""
 
-    def look(context: ToolContext) -> str:
-        """Look."""
-        return context.ask("Which?")
-
     def serve(limits: Limits | None, own_limits: Limits | None) -> int:
-        agent = sigadapt.ReAct("question -> answer", tools=[look], limits=own_limits)
-        script = [turn(Call("look", {}, id=f"call_{number}")) for number in range(6)]
+        agent = sigadapt.ReAct("question -> answer", tools=[where], limits=own_limits)
+        script = [turn(Call("where", {}, id=f"call_{number}")) for number in range(6)]
         with serving(*script):
             error = waiting(lambda: agent(question="q"))
             for leg in range(1, 6):
@@ -141,7 +135,7 @@ def test_limits_count_across_waits() -> None:
                 assert loaded.run.usage.requests == leg
                 try:
                     with Run(limits):
-                        agent(history=loaded.resume([look], replies_to(loaded)))
+                        agent(history=loaded.resume([where], replies_to(loaded)))
                 except InputNeeded as again:
                     error = again
                 except LimitExceeded:
@@ -176,11 +170,7 @@ def test_an_agent_inside_of_a_resumed_tool_is_nested() -> None:
         paid.append(to)
         return "Paid."
 
-    def look(context: ToolContext) -> str:
-        """Look."""
-        return context.ask("Which?")
-
-    inner = sigadapt.ReAct("task -> answer", tools=[pay, look])
+    inner = sigadapt.ReAct("task -> answer", tools=[pay, where])
 
     def script(request: Any) -> Answer:
         names = {tool["function"]["name"] for tool in request.body["tools"]}
@@ -189,7 +179,7 @@ def test_an_agent_inside_of_a_resumed_tool_is_nested() -> None:
             return submits()
         if "research" in names:
             return turn(Call("research", {"task": "t"}))
-        return turn(Call("pay", {"to": "Bob"}), Call("look", {}))
+        return turn(Call("pay", {"to": "Bob"}), Call("where", {}))
 
     tools = [ToolDecl.of(inner, name="research", description="Research.", requires_confirmation=True)]
     with agents.serving(script, confirm="raise"):

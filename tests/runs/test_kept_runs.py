@@ -208,23 +208,6 @@ def test_one_by_one() -> None:
     assert shop.ran == [("order", "Emma", 2)]
 
 
-def test_cancelled_behind_a_time_limit() -> None:
-    """agent-runs: An error carries its run."""
-    began = threading.Event()
-
-    async def main(program: Any) -> None:
-        await asyncio.wait_for(program.acall(question=QUESTION), 1)
-
-    tools = [*Shop().tools, slow_tool(began)]
-    with (
-        serving([turn(orders(), Call("fetch", {"title": "x"}))]),
-        pytest.raises(asyncio.TimeoutError) as caught,
-    ):
-        asyncio.run(main(agent_of(tools)))
-    assert began.is_set()
-    goes_on(run_of(caught.value).history, results=2)
-
-
 @pytest.mark.parametrize("kind", AGENTS)
 def test_a_thread_that_ends_later(kind: Any) -> None:
     """agent-runs: A thread that ends later keeps its result."""

@@ -13,7 +13,7 @@ from dspy.utils.callback import BaseCallback
 from support import ADAPTERS, May, Talk, lm_of
 
 import sigadapt
-from sigadapt import InvalidToolCall, ToolCallParseError, ToolDecl, ToolDecls
+from sigadapt import InvalidToolCall, ToolCallParseError, ToolDecl
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, Failure
 
@@ -305,27 +305,6 @@ def test_errors() -> None:
     assert isinstance(events[-1].error, ToolCallParseError)
     with play([Answer(text="[[ ## answer ## ]]\nHi.")]):
         assert kinds(list(sigadapt.stream_sync(dspy.Predict(ANSWER), question="?")))[-1] == "Ended"
-
-
-class Waits(dspy.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.turn: Any = dspy.Predict(May)
-
-    def forward(self, tools: ToolDecls) -> Any:
-        calls: Any = self.turn(question="?", tools=tools).calls
-        requests = calls.awaiting_confirmation(tools)
-        raise sigadapt.InputNeeded(calls, requests, dspy.History(messages=[]), {}, "calls", None)
-
-
-def test_waits() -> None:
-    """watching-runs: A run that waits ends in Confirm and Failed."""
-    tools = ToolDecls([ToolDecl.of(find, requires_confirmation=True)])
-    with play([Answer(calls=[Call("find", {"city": "Rome"})])]):
-        events = watch(Waits(), tools=tools)
-    assert kinds(events)[-4:] == ["CallReady", "Used", "Confirm", "Failed"]
-    [request] = events[-2].requests
-    assert request.call.id == of(sigadapt.events.CallReady, events)[0].call.id
 
 
 def test_refusals() -> None:

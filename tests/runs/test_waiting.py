@@ -255,23 +255,6 @@ def test_a_conversation_with_a_results_field_goes_on():
     ]
 
 
-def test_an_image_that_a_tool_returned_goes_on():
-    """runs: A conversation with a results field goes on."""
-
-    def look(place: str) -> Any:
-        """Look."""
-        return dspy.Image("data:image/png;base64,iVBORw0KGgo=")
-
-    tools = ToolDecls([ToolDecl.of(look, requires_confirmation=True)])
-    agent = cast("Any", dspy).ReActV2("question -> answer", tools=tools)
-    error = stopped(agent, Answer(calls=[Call("look", {"place": "here"})]), wire="anthropic", question="?")
-    history = error.resume(tools, {error.requests[0].id: True})
-    with played(DONE, wire="anthropic") as provider:
-        agent(history=dspy.History.model_validate_json(history.model_dump_json()))
-        [result] = provider.received[0].body["messages"][-1]["content"]
-    assert result["content"][0]["source"]["data"] == "iVBORw0KGgo="
-
-
 def test_a_run_that_waits_can_be_signed():
     """runs: A run that waits can be signed."""
     error = stopped(Till().agent(), Answer(calls=[FIND]), Answer(calls=[PAY]), question="Pay.")

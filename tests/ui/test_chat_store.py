@@ -39,14 +39,18 @@ def test_a_database_keeps_the_promises(place: str) -> None:
 
 @each_form
 def test_a_payment_waits_in_one_process_and_is_made_in_another(form: str, place: str, tmp_path: Path) -> None:
-    """chats: Two databases"""
+    """chats: Two databases
+
+    chats: A decision counts once
+    """
     with bank(tmp_path) as desk:
         desk.chats = desk.new_chats(place)
         desk.say(form, "send", chat=form)
         [request] = desk.requests(form)
         desk.chats = desk.new_chats(place)
         desk.reply(form, {request["id"]: True}, chat=form)
-        desk.reply(form, {request["id"]: True}, chat=form)
+        desk.chats = desk.new_chats(place)
+        assert SAID in str(desk.reply(form, {request["id"]: False}, chat=form))
         assert desk.paid == ["Ada 75"]
         assert desk.calls(form) == [("send", "output-available", SAID)]
         assert form in desk.chats.store.for_owner("ada")

@@ -49,20 +49,6 @@ def test_a_payment_waits_and_is_made_once(form: str, tmp_path: Path) -> None:
 
 
 @each_form
-def test_a_click_in_another_process_decides_nothing_more(form: str, tmp_path: Path) -> None:
-    """chats: A decision counts once"""
-    with bank(tmp_path) as desk:
-        desk.say(form, "send")
-        [request] = desk.requests()
-        desk.reply(form, {request["id"]: True})
-        desk.chats = desk.new_chats()
-        rows = desk.reply(form, {request["id"]: False})
-        assert SAID in str(rows)
-        assert desk.paid == ["Ada 75"]
-        assert desk.calls() == [("send", "output-available", SAID)]
-
-
-@each_form
 def test_a_rejection_says_why_on_the_page_and_to_the_model(form: str, tmp_path: Path) -> None:
     """chats: A page waits for a person"""
     with bank(tmp_path) as desk:
