@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from processes import run_python
 from rich.cells import cell_len
 from rich.console import Console
-from signatures.tool_functions.asking import Call, serving, turn
+from signatures.tool_functions.served_tools import Call, serving, turn
 
 import sigadapt
 from sigadapt import Choice, ToolCallParseError, ToolCalls, ToolDecls, choice_from_response

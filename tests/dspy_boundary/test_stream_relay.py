@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from internals import StreamRelay
+from internals import StreamRelay, internals
 
 
 async def on_the_loop(relay: Any) -> None:
@@ -39,3 +39,14 @@ def test_a_full_stream_waits_for_its_reader(sender: Callable[[Any], Any]) -> Non
         return words
 
     assert asyncio.run(asyncio.wait_for(main(), 20)) == ["word"] * 3
+
+
+def test_a_direct_stream_that_waits_is_an_error() -> None:
+    class Stream:
+        is_direct = True
+
+        async def send(self, item: Any) -> None:
+            await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="waited"):
+        internals.send_to_stream(Stream(), "item")

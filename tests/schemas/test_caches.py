@@ -21,9 +21,6 @@ def never() -> Any:
     raise AssertionError("a value was made again")
 
 
-# By an object
-
-
 @pytest.mark.parametrize("key", [1, "text", (1,), [1], {}], ids=lambda key: type(key).__name__)
 def test_what_cannot_be_referred_to_weakly_is_made_each_time(key: object) -> None:
     """call-cost: Caches are bounded and weak."""
@@ -65,9 +62,6 @@ def test_any_use_is_that_of_a_table_by_identity(done: list[tuple[str, int]]) -> 
         assert len(cache) == len(known)
 
 
-# By a key
-
-
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 12)), max_size=40), st.integers(0, 20))
 def test_the_oldest_go_first_and_the_budget_holds(put: list[tuple[int, int]], budget: int) -> None:
     """call-cost: Caches are bounded and weak."""
@@ -84,6 +78,3 @@ def test_the_oldest_go_first_and_the_budget_holds(put: list[tuple[int, int]], bu
         assert [cache.get(number) for number in range(6)] == [
             known[number][0] if number in known else None for number in range(6)
         ]
-
-
-# On threads

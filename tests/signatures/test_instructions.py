@@ -10,7 +10,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from signatures.tool_functions.asking import serving
+from signatures.tool_functions.served_tools import serving
 from support import Turns
 
 import sigadapt

@@ -15,7 +15,7 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from signatures.tool_functions.asking import Call, serving, submits, turn
+from signatures.tool_functions.served_tools import Call, serving, submits, turn
 
 from sigadapt import (
     InputNeeded,

@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import Context, MCPServer
-from signatures.tool_functions.asking import agent_of, serving, submits, turn
+from signatures.tool_functions.served_tools import agent_of, serving, submits, turn
 from support import lm_of
 
 import sigadapt

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from signatures.tool_functions.asking import Call, serving, submits, turn
+from signatures.tool_functions.served_tools import Call, serving, submits, turn
 
 import sigadapt
 from sigadapt import Run, ToolCall, ToolCalls, ToolDecl, ToolDecls, Toolset

@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 import dspy
 import pydantic
 import pytest
-from signatures.tool_functions.asking import serving
+from signatures.tool_functions.served_tools import serving
 
 from sigadapt import ToolDecl, ToolDecls, Toolset
 from sigadapt.errors import InvalidToolDecl

@@ -14,6 +14,7 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import run_python
 from support import json_values
 
 from sigadapt import ToolDecl, ToolDecls
@@ -246,3 +247,16 @@ def test_what_a_person_may_write_of_a_tool_are_the_arguments_of_its_declaration(
     written = {*get_type_hints(fields)}
     assert {field.name for field in dataclasses.fields(ToolDecl)} - written == {"func", "search", "hooks"}
     assert written <= {*inspect.signature(ToolDecl).parameters}
+
+
+@pytest.mark.slow
+def test_reading_other_sources_imports_no_optional_library():
+    code = (
+        "import sys\n"
+        "from sigadapt.signatures.tool_decls import ToolDecls\n"
+        "def f(a: int): ...\n"
+        "ToolDecls([f, {'name': 'g'}]).to_openai()\n"
+        "print([name for name in ('mcp', 'mcp_types', 'langchain_core') if name in sys.modules])\n"
+    )
+    done = run_python("-c", code, check=True)
+    assert done.stdout.strip() == "[]"

@@ -10,7 +10,7 @@ from browser_json import JSON, browser, places_in
 from budgets import share
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from signatures.tool_functions.asking import Call, agent_of, serving, turn
+from signatures.tool_functions.served_tools import Call, agent_of, serving, turn
 from support import turn_of
 
 from sigadapt import InputNeeded, SigadaptError, ToolCalls, ToolDecl, ToolDecls, ToolResults

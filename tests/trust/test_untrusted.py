@@ -7,7 +7,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from signatures.tool_functions.asking import Call, serving, submits, turn
+from signatures.tool_functions.served_tools import Call, serving, submits, turn
 from support import Talk, turn_of
 
 import sigadapt

@@ -5,7 +5,7 @@
 from typing import Any
 
 import pytest
-from signatures.tool_functions.asking import changing, one, waiting
+from signatures.tool_functions.served_tools import changing, one, waiting
 
 from sigadapt import InputNeeded, ToolCall, ToolCalls, ToolContext, ToolDecl, ToolDecls, ToolResult
 from sigadapt.errors import InvalidHistory, InvalidOption, SigadaptError

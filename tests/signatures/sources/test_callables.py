@@ -7,11 +7,12 @@ import functools
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import dspy
 import pydantic
 import pytest
 from pydantic import Field
 
-from sigadapt import ToolDecl
+from sigadapt import ToolDecl, ToolDecls
 from sigadapt.errors import InvalidToolDecl
 
 
@@ -139,3 +140,48 @@ def test_a_result_without_a_schema_is_no_problem():
         raise AssertionError
 
     assert ToolDecl.of(f).returns is ToolDecl.of(g).returns is None
+
+
+UNTYPED = '''
+def bare(*args, **kwargs):
+    """Do."""
+
+def logged(function):
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+    return wrapper
+
+class Thing:
+    """Do."""
+    def __call__(self, *args, **kwargs):
+        """Do."""
+
+find = lambda q, *, limit=3: q
+'''
+# As text, because it has no types, which this repository requires.
+WRITTEN: dict[str, Any] = {"__name__": "written_by_a_user"}
+exec(UNTYPED, WRITTEN)  # noqa: S102  (our own text)
+bare, logged, Thing, find = (WRITTEN[name] for name in ("bare", "logged", "Thing", "find"))
+
+
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def test_what_says_something_is_taken():
+    """tool-declarations: A function that declares nothing is refused by name."""
+    assert ToolDecl.of(functools.wraps(add)(logged(add))).parameters["required"] == ["a", "b"]
+    assert ToolDecl.of(bare, parameters={"type": "object"}).name == "bare"
+    assert ToolDecl.of(functools.partial(add, a=1, b=2)).parameters["properties"] == {}
+
+
+@pytest.mark.parametrize("tool", [find, dspy.Tool(find)], ids=["lambda", "Tool"])
+def test_a_lambda_is_an_error_that_says_which(tool: Any):
+    """tool-declarations: A lambda is refused with what it takes and where it stands."""
+    with pytest.raises(
+        InvalidToolDecl, match=r"the lambda of \(q, limit\) at line \d+ of written_by"
+    ) as caught:
+        ToolDecls([add, tool])
+    assert caught.value.code == "missing_name"
+    assert ToolDecl.of(tool, name="find").name == "find"

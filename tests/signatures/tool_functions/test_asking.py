@@ -15,9 +15,19 @@ from typing import Any
 import dspy
 import pydantic
 import pytest
-from asking import Call, Hook, agent_of, one, saved, serving, submits, turn, waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from signatures.tool_functions.served_tools import (
+    Call,
+    Hook,
+    agent_of,
+    one,
+    saved,
+    serving,
+    submits,
+    turn,
+    waiting,
+)
 
 import sigadapt
 from sigadapt import Declined, InputNeeded, ToolCalls, ToolContext, ToolDecl, ToolDecls, ToolResult

@@ -13,7 +13,7 @@ from inspect import signature
 from typing import Any, get_type_hints
 
 import pytest
-from asking import Call, agent_of, changing, serving, submits, turn
+from signatures.tool_functions.served_tools import Call, agent_of, changing, serving, submits, turn
 
 from sigadapt import Confirmation, ToolCalls, ToolContext, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidOption

@@ -6,7 +6,17 @@ from typing import Any
 
 import dspy
 import pytest
-from asking import Call, agent_of, changing, one, saved, serving, submits, turn, waiting
+from signatures.tool_functions.served_tools import (
+    Call,
+    agent_of,
+    changing,
+    one,
+    saved,
+    serving,
+    submits,
+    turn,
+    waiting,
+)
 from support import REACT_V2
 
 import sigadapt

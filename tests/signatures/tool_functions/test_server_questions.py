@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 import mcp
 import pydantic
 import pytest
-from asking import Hook, one, saved
 from mcp.server.mcpserver import Context, Elicit, MCPServer, Resolve
+from signatures.tool_functions.served_tools import Hook, one, saved
 from tables import table
 
 import sigadapt

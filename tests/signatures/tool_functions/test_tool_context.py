@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Annotated, Any, Generic, Optional, TypeVar
 
 import pytest
-from asking import serving, submits
 from hypothesis import given
 from hypothesis import strategies as st
+from signatures.tool_functions.served_tools import serving, submits
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolContext, ToolDecl, ToolDecls

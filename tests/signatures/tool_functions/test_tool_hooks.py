@@ -10,7 +10,17 @@ import threading
 from typing import Any
 
 import pytest
-from asking import Call, Hook, agent_of, changing, one, serving, submits, turn, waiting
+from signatures.tool_functions.served_tools import (
+    Call,
+    Hook,
+    agent_of,
+    changing,
+    one,
+    serving,
+    submits,
+    turn,
+    waiting,
+)
 
 import sigadapt
 from sigadapt import Pending, ToolCall, ToolCalls, ToolContext, ToolDecl, ToolDecls, ToolResult, Toolset
