@@ -1,6 +1,5 @@
 """What a step of an agent enters, between the first and the second request of a run that isn't the first."""
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -9,10 +8,11 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from dspy import lm15
+from support import serving
 
 import sigadapt
 from sigadapt import ToolDecls
+from sigadapt.testing import Answer, Call, Received
 
 PACKAGE = Path(sigadapt.__file__).parent
 KINDS = ("annotations", "callables", "dicts", "docstrings", "langchain", "mcp", "models")
@@ -22,34 +22,6 @@ READERS = {str(PACKAGE / "signatures" / "sources" / f"{kind}.py") for kind in KI
 
 RECOGNIZE = ("accepts", "jsonable")
 """Functions of these files that read no tool: what runs a call asks them."""
-
-
-class Scripted:
-    """An engine that answers at once: two calls, one after the other, then `submit`."""
-
-    supports_function_calling, supports_response_schema = True, False
-    supported_params = ("tools", "tool_choice")
-
-    def __init__(self, watch: Callable[[], None]) -> None:
-        self.watch = watch  # called at each request
-
-    def complete(self, request: lm15.Request) -> lm15.Response:
-        self.watch()
-        turn = sum(message.role == "assistant" for message in request.messages)
-        name = f"tool_{turn}" if turn < 2 else "submit"
-        arguments: dict[str, Any] = {"city": "Paris"} if turn < 2 else {"answer": "Sunny."}
-        part = lm15.ToolCallPart(id=f"call_{turn}", name=name, input=arguments)
-        call = {"id": part.id, "function": {"name": name, "arguments": json.dumps(arguments)}}
-        message: dict[str, Any] = {"role": "assistant", "tool_calls": [call]}
-        body: dict[str, Any] = {"choices": [{"finish_reason": "tool_calls", "message": message}]}
-        return lm15.Response(
-            id="r",
-            model=request.model,
-            message=lm15.Message.assistant((part,)),
-            finish_reason="tool_call",
-            usage=lm15.Usage(),
-            provider_data=body,
-        )
 
 
 def functions() -> list[Callable[..., str]]:
@@ -82,10 +54,15 @@ def walk(tools: Sequence[Any]) -> list[str]:
         if event == "call" and file.startswith(str(PACKAGE)) and frame.f_code.co_name not in RECOGNIZE:
             entered.append(file)
 
+    def reply(received: Received) -> Answer:
+        requests.append(len(entered))
+        turns = sum(row["role"] == "assistant" for row in received.body["messages"])
+        if turns < 2:
+            return Answer(calls=[Call(f"tool_{turns}", {"city": "Paris"})])
+        return Answer(calls=[Call("submit", {"answer": "Sunny."})])
+
     agent = cast("Any", dspy).ReActV2("question -> answer", tools=[*tools], max_iters=20)
-    lm = dspy.LM("openai/x", engine=Scripted(lambda: requests.append(len(entered))), cache=False)
-    adapter = sigadapt.ChatAdapter(tool_calling="native")
-    with dspy.context(lm=lm, adapter=adapter, disable_history=True, trace=None):
+    with serving(reply, tool_calling="native"), dspy.context(disable_history=True, trace=None):
         agent(question="Weather?")
         requests.clear()
         before = sys.getprofile()

@@ -18,6 +18,20 @@ from processes import HANGS
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolResult, ui
+from sigadapt.events import (
+    CallDelta,
+    CallReady,
+    Confirm,
+    Ended,
+    Failed,
+    FileReady,
+    ReasoningDelta,
+    ResultReady,
+    ServerCall,
+    SourceReady,
+    TextDelta,
+    Used,
+)
 from sigadapt.server_tools import File, ServerToolCall, Source
 
 NPM = os.environ.get("SIGADAPT_NPM")
@@ -37,57 +51,53 @@ WAITS = sigadapt.InputNeeded(
 
 
 def deltas(*pieces: str) -> list[Any]:
-    return [sigadapt.events.CallDelta(0, "c1", "find", piece, step=1) for piece in pieces]
+    return [CallDelta(0, "c1", "find", piece, step=1) for piece in pieces]
 
 
 def ended(**outputs: Any) -> Any:
-    return sigadapt.events.Ended(dspy.Prediction(**outputs), step=2)
+    return Ended(dspy.Prediction(**outputs), step=2)
 
 
-READY = sigadapt.events.CallReady(CALL, step=1)
+READY = CallReady(CALL, step=1)
 RUNS: dict[str, list[Any]] = {
     "an answer": [
-        sigadapt.events.ReasoningDelta("Hm.", step=1),
-        sigadapt.events.TextDelta("It is ", "answer", step=1),
-        sigadapt.events.TextDelta("sunny.", "answer", step=1),
-        sigadapt.events.Used({"total_tokens": 3}, step=1),
+        ReasoningDelta("Hm.", step=1),
+        TextDelta("It is ", "answer", step=1),
+        TextDelta("sunny.", "answer", step=1),
+        Used({"total_tokens": 3}, step=1),
         ended(answer="It is sunny."),
     ],
     "an agent": [
         *deltas("", '{"city":', '"Rome"}'),
         READY,
-        sigadapt.events.TextDelta("inside", "answer", step=2, within="c1"),
-        sigadapt.events.ResultReady("c1", ToolResult(call_id="c1", name="find", value={"x": None}), step=2),
+        TextDelta("inside", "answer", step=2, within="c1"),
+        ResultReady("c1", ToolResult(call_id="c1", name="find", value={"x": None}), step=2),
         ended(answer="Europe.", history=dspy.History(messages=[]), termination_reason="submit"),
     ],
     "a failure": [
         READY,
-        sigadapt.events.ResultReady(
-            "c1", ToolResult(call_id="c1", name="find", value="No.", is_error=True), step=1
-        ),
+        ResultReady("c1", ToolResult(call_id="c1", name="find", value="No.", is_error=True), step=1),
         ended(answer=None),
     ],
-    "a bad call": [sigadapt.events.CallReady(BAD, step=1), ended(answer="Sorry.")],
+    "a bad call": [CallReady(BAD, step=1), ended(answer="Sorry.")],
     "a wait": [
         READY,
-        sigadapt.events.Confirm([ASKED], step=1),
-        sigadapt.events.Failed(WAITS, step=1),
+        Confirm([ASKED], step=1),
+        Failed(WAITS, step=1),
     ],
     "an error": [
-        sigadapt.events.TextDelta("It", "answer", step=1),
+        TextDelta("It", "answer", step=1),
         *deltas('{"ci'),
-        sigadapt.events.Failed(ValueError("a secret"), step=1),
+        Failed(ValueError("a secret"), step=1),
     ],
     "what a provider ran": [
-        sigadapt.events.ServerCall(
-            ServerToolCall(kind="web_search", name="s", id="s1", input={"q": "x"}), step=1
-        ),
-        sigadapt.events.ServerCall(ServerToolCall(kind="web_fetch", name="f", status="failed"), step=1),
-        sigadapt.events.ServerCall(ServerToolCall(kind="code_execution", name="c", status="pending"), step=1),
-        sigadapt.events.SourceReady(Source(url="https://example.com"), step=1),
-        sigadapt.events.SourceReady(Source(id="file_1", title="ai.pdf"), step=1),
-        sigadapt.events.FileReady(File(media_type="image/png", data="aGk="), step=1),
-        sigadapt.events.FileReady(File(id="file_2", name="a.csv"), step=1),
+        ServerCall(ServerToolCall(kind="web_search", name="s", id="s1", input={"q": "x"}), step=1),
+        ServerCall(ServerToolCall(kind="web_fetch", name="f", status="failed"), step=1),
+        ServerCall(ServerToolCall(kind="code_execution", name="c", status="pending"), step=1),
+        SourceReady(Source(url="https://example.com"), step=1),
+        SourceReady(Source(id="file_1", title="ai.pdf"), step=1),
+        FileReady(File(media_type="image/png", data="aGk="), step=1),
+        FileReady(File(id="file_2", name="a.csv"), step=1),
         ended(answer="So."),
     ],
 }
@@ -136,7 +146,7 @@ def test_every_part_of_a_call_names_its_tool_for_the_ai_sdk() -> None:
     nameless = InvalidToolCall(
         id="c3", name=None, arguments="{", index=2, code="missing_name", message="It has none."
     )
-    bad = [sigadapt.events.CallReady(call, step=1) for call in (BAD, nameless)]
+    bad = [CallReady(call, step=1) for call in (BAD, nameless)]
     written = rows("".join(ui.ai_sdk([*deltas("{"), READY, *bad, *RUNS["what a provider ran"]])))
     named = [(row["type"], row["toolCallId"], row["toolName"]) for row in written if "toolName" in row]
     assert named == [
@@ -256,9 +266,7 @@ def test_ag_ui_reads(name: str, tmp_path: Path) -> None:
 def test_any_result_is_written(writer: Any, value: Any) -> None:
     """watching-runs: The official clients read every run."""
     result = ToolResult.model_construct(call_id="c1", name="find", value=value, is_error=False)
-    written = rows(
-        "".join(writer([READY, sigadapt.events.ResultReady("c1", result, step=1), ended(answer="")]))
-    )
+    written = rows("".join(writer([READY, ResultReady("c1", result, step=1), ended(answer="")])))
     assert any(row["type"] in {"tool-output-available", "TOOL_CALL_RESULT"} for row in written)
 
 
@@ -274,7 +282,7 @@ LINKS: dict[str | None, bool] = {
 def test_what_a_browser_could_run_is_no_link(url: str | None, writer: Any) -> None:
     """watching-runs: A page links to web pages alone"""
     shown = (Source(url=url, title="t"), File(url=url, name="f", media_type="image/png"))
-    for event in (sigadapt.events.SourceReady(shown[0], step=1), sigadapt.events.FileReady(shown[1], step=1)):
+    for event in (SourceReady(shown[0], step=1), FileReady(shown[1], step=1)):
         written = str(rows("".join(writer([event]))))
         assert (url is not None and repr(url) in written) == LINKS[url]
 
@@ -292,7 +300,7 @@ FILES = {
 def test_a_file_has_a_type_that_no_browser_runs(data: str, kind: str, writer: Any) -> None:
     """watching-runs: A page links to web pages alone"""
     file = File(data=data, name="f", media_type=kind)
-    written = str(rows("".join(writer([sigadapt.events.FileReady(file, step=1)]))))
+    written = str(rows("".join(writer([FileReady(file, step=1)]))))
     shown, is_shown = FILES[data, kind]
     assert (data in written, shown in written) == (is_shown, True)
     assert shown == kind or kind not in written
@@ -329,7 +337,7 @@ def test_a_failed_tool_is_written_by_its_type(
 ) -> None:
     """watching-runs: An error is written by its type"""
     result = ToolResult(call_id="c1", name="find", value=value, is_error=True, error_type=kind)
-    written = "".join(writer([READY, sigadapt.events.ResultReady("c1", result, step=1)]))
+    written = "".join(writer([READY, ResultReady("c1", result, step=1)]))
     assert (words in written, "secret" in written) == (True, False)
 
 
@@ -341,8 +349,8 @@ def test_no_two_calls_have_one_id(ids: list[str], writer: Any) -> None:
     events: list[Any] = []
     for step, call in enumerate(calls):
         result = ToolResult(call_id=call.id, name="find", value=f"of {step}")
-        ready = sigadapt.events.ResultReady(call.id, result, step=step)
-        events += [sigadapt.events.CallReady(call, step=step), ready]
+        ready = ResultReady(call.id, result, step=step)
+        events += [CallReady(call, step=step), ready]
     written = rows("".join(writer(events)))
     shown = [
         row["toolCallId"] for row in written if row["type"] in {"tool-input-available", "TOOL_CALL_START"}
@@ -369,8 +377,8 @@ def test_a_page_shows_what_will_run(form: str) -> None:
 
     tools = [sigadapt.ToolDecl.of(pay, requires_confirmation=policy)]
     requests = sigadapt.ToolCalls([call]).awaiting_confirmation(tools)
-    waits = [sigadapt.events.Confirm([*requests]), sigadapt.events.Failed(WAITS)]
-    shown = str(rows("".join(getattr(ui, form)([sigadapt.events.CallReady(call), *waits]))))
+    waits = [Confirm([*requests]), Failed(WAITS)]
+    shown = str(rows("".join(getattr(ui, form)([CallReady(call), *waits]))))
     assert "'eur': 1000000" in shown
     assert "Pay 1000000?" in shown
 
@@ -389,7 +397,7 @@ def test_a_page_reads_what_was_output(
     form: str, streamed: str, output: str, deltas_of_page: list[str]
 ) -> None:
     """watching-runs: A page reads what was output"""
-    events = [sigadapt.events.TextDelta(streamed, "answer", step=1), ended(answer=output)]
+    events = [TextDelta(streamed, "answer", step=1), ended(answer=output)]
     assert [
         row["delta"] for row in rows("".join(getattr(ui, form)(events))) if "delta" in row
     ] == deltas_of_page
