@@ -57,6 +57,12 @@ def test_a_date_and_an_address_are_the_last_steps(release: Any) -> None:
     undated = CHANGELOG.replace("2026-11-21", "Unreleased")
     pages = {"pyproject.toml": 'Repository = "https://example.invalid/s"\n', "docs/index.md": "a page\n"}
     date, address = release.last_steps(undated, pages)
+    readme = {
+        "README.md": "# s\n\n`git clone https://example.invalid/s`\n",
+        "docs/index.md": "https://x.test/s\n",
+    }
+    (fault,) = release.last_steps(CHANGELOG, readme)
+    assert fault.startswith("README.md has the placeholder of an address, line 3")
     assert date == "the entry of 1.2.0 in CHANGELOG.md has no date, but 'Unreleased'"
     assert address.startswith("pyproject.toml has the placeholder of an address, line 1")
     assert list(release.last_steps(CHANGELOG, {"docs/index.md": "a page\n"})) == []
@@ -122,16 +128,6 @@ def test_what_a_distribution_must_not_hold_is_found(
     if beside == RECORDED:
         [fault] = find(names, [*known, RECORDED])
         assert fault.endswith("which does not belong there")
-
-
-def test_a_placeholder_of_the_address_is_found(release: Any) -> None:
-    """A placeholder of the address is found."""
-    pages = {
-        "README.md": "# s\n\n`git clone https://example.invalid/s`\n",
-        "docs/index.md": "https://x.test/s\n",
-    }
-    (fault,) = release.last_steps(CHANGELOG, pages)
-    assert fault.startswith("README.md has the placeholder of an address, line 3")
 
 
 def test_no_page_repeats_the_placeholder_of_the_address() -> None:

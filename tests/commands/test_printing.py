@@ -6,6 +6,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unicodedata import category
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,8 @@ ASSIST, HOSTILE = "commands.programs:Assist", "commands.programs:HOSTILE"
 
 
 def is_plain(text: str) -> bool:
-    return all(line.isprintable() for line in text.split("\n"))
+    """Whether a text holds nothing but what is seen, spaces of any width and the ends of lines."""
+    return all(sign == "\n" or sign.isprintable() or category(sign) == "Zs" for sign in text)
 
 
 @pytest.mark.parametrize(

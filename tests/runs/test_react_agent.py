@@ -176,6 +176,9 @@ def test_refused() -> None:
     with pytest.raises(InvalidToolDecl) as caught:
         ReAct("question -> answer", tools=[{"name": "stock"}])
     assert caught.value.code == "no_function"
+    of_toolset: Any = ReAct("question -> answer", tools=[Toolset("shop", [])]).tools["shop"]
+    with pytest.raises(InvalidToolDecl, match="toolset"):
+        asyncio.run(of_toolset.acall())
 
 
 def test_prompted() -> None:
