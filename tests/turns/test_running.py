@@ -4,13 +4,25 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dspy
 import pydantic
 import pytest
+from combinations import Ran, server, session_of
+from internals import function_calls
 
-from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResult, ToolResults
+from sigadapt import (
+    InvalidToolCall,
+    ToolCall,
+    ToolCalls,
+    ToolDecl,
+    ToolDecls,
+    ToolResult,
+    ToolResults,
+    Toolset,
+)
 from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl, SigadaptError
 
 RAN: list[Any] = []
@@ -271,3 +283,38 @@ async def test_the_time_in_which_a_person_decides_is_not_the_tools(how: str):
         assert (tool(to="Ada") if how == "tool" else await tool.acall(to="Ada")) == "Paid Ada."
         return
     assert result.value == "Paid Ada."
+
+
+async def test_arun_awaits_a_toolset() -> None:
+    """tool-call-outputs: A toolset is awaited."""
+    booked = Ran()
+    calls = ToolCalls([{"name": "book", "args": {"city": "Rome", "nights": 2}}])
+    toolset: Any = Toolset("hotel", server(booked))
+    for tools in (toolset, [toolset], [toolset.named("book")]):
+        assert not next(iter(await calls.arun(tools))).is_error
+    assert len(booked) == 3
+
+
+def test_a_tool_that_cancels_itself_fails() -> None:
+    """tool-call-outputs: Any exception of a tool is a failed result."""
+
+    async def fail() -> str:
+        raise asyncio.CancelledError
+
+    for how in ("run", "arun"):
+        assert told(run(how, turn(("fail", {})), [fail])) == [("CancelledError: it cancelled itself", True)]
+
+
+async def test_a_loop_that_waits_for_threads_of_others_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tool-call-outputs: A session's tools run on the session's loop."""
+    monkeypatch.setattr(function_calls, "_PATIENCE", 0.2)
+    booked = Ran()
+    async with session_of(booked) as session:
+        decls = await Toolset("hotel", session).aresolve()
+        tool: Any = decls.to_dspy()[0]
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(tool, city="Rome", nights=2)
+            with pytest.raises(InvalidOption, match="await"):
+                waiting.result()  # which blocks this loop
+        await asyncio.sleep(0.1)
+    assert booked == []

@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from datetime import date
 from enum import Enum
+from threading import Lock
 from typing import Any
 
 import dspy
@@ -346,8 +347,14 @@ def test_the_state_of_a_run_is_kept() -> None:
         error.results_of([tool], {one(error).id: True})
     assert states[0]["user"] == states[1]["user"] == "Ada"
     assert run.state["tab"] == 2
-    with sigadapt.Run(state={"lock": object()}), pytest.raises(InvalidHistory):
-        waiting(lambda: made(("tool", {})).run([tool]))
+    lock = Lock()  # which can be neither copied nor saved
+    with pytest.raises(InputNeeded) as caught, sigadapt.Run(state={"lock": lock}):
+        made(("tool", {})).run([tool])
+    with sigadapt.Run() as run:
+        caught.value.results_of([tool], {one(caught.value).id: True})
+    assert run.state["lock"] is lock
+    with pytest.raises(InvalidHistory):
+        saved(caught.value)
 
 
 def test_a_saved_state_does_not_change_with_the_run() -> None:

@@ -1,7 +1,6 @@
 """Turns that wait more than once, or for something else than before: what holds from stop to stop."""
 
 import asyncio
-from threading import Lock
 from typing import Any
 
 import dspy
@@ -173,17 +172,6 @@ def test_answers_to_questions_asked_at_once_in_any_order() -> None:
     assert one(error).id == by_hint["Number 1?"]
     results = asyncio.run(error.aresults_of([ask_both], {one(error).id: "one"}))
     assert values_of(results) == ["one, two"]
-
-
-def test_a_state_that_cannot_be_copied() -> None:
-    """tool-context: A turn that waits keeps the state of its run."""
-    lock = Lock()
-    with pytest.raises(InputNeeded) as caught, Run(state={"lock": lock}):
-        ToolCalls([{"name": "ask_name", "args": {}}]).run([ask_name])
-    error = caught.value
-    with Run() as run:
-        assert values_of(error.results_of([ask_name], {one(error).id: "Ada"})) == ["Ada"]
-    assert run.state == {"lock": lock}
 
 
 def test_a_result_from_elsewhere_counts_once() -> None:
