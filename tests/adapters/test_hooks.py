@@ -6,6 +6,7 @@ import dspy
 import pytest
 from dspy.clients.errors import LMError
 from dspy.utils.callback import BaseCallback
+from sending import send
 from support import PARIS, Ask
 
 import sigadapt
@@ -247,14 +248,8 @@ def test_hooks_know_the_changes_of_the_request_that_was_answered(then: list[Call
 
 def test_changes_are_kept_on_the_history_entry(capsys: pytest.CaptureFixture[str]):
     """request-shaping: Changes are kept on the history entry and nothing is printed."""
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        lm = dspy.LM(**provider.lm_options("ollama"))
-        adapter = sigadapt.ChatAdapter(tool_calling="native", parallel_tool_calls=False)
-        with dspy.context(lm=lm, adapter=adapter):
-            dspy.Predict(Ask)(question="Weather?", tools=[WEATHER])
-    history: Any = lm.history
-    (change,) = history[-1]["changes"]
-    assert (change.where, change.what) == ("/parallel_tool_calls", "dropped")
+    sent = send("ollama", "litellm", options={"parallel_tool_calls": False})
+    assert sent.whats == [("/parallel_tool_calls", "dropped")]
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
 
@@ -380,10 +375,8 @@ def test_a_tool_that_a_hook_took_out_is_not_called(tool_calling: Any):
     away = Hook("a", [], before_request=without_first)
     text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
     answer = Answer(calls=[PARIS]) if tool_calling == "native" else Answer(text=text)
-    adapter = sigadapt.ChatAdapter(hooks=[away], tool_calling=tool_calling)
-    with LoopbackProvider([answer]) as provider:
-        lm = dspy.LM(**provider.lm_options("openai"))
-        with dspy.context(lm=lm, adapter=adapter), pytest.raises(ToolCallParseError) as caught:
-            dspy.Predict(Ask)(question="?", tools=[WEATHER, {"name": "now"}])
+    options = {"hooks": [away], "tool_calling": tool_calling, "on_invalid": "raise"}
+    with pytest.raises(ToolCallParseError) as caught:
+        send(answer=answer, tools=[WEATHER, {"name": "now"}], options=options)
     assert (caught.value.code, caught.value.tool) == ("unknown_tool", "get_weather")
     assert "the request offers 'now'" in caught.value.reason

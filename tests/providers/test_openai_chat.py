@@ -5,16 +5,11 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from wire_bodies import chat
 from wire_cases import Json
 
 from sigadapt import choice_from_response
 from sigadapt.response import choice_from_stream
-
-
-def body(message: Json, finish: Any = "tool_calls", **more: Any) -> Json:
-    message = {"role": "assistant", "content": None, "refusal": None, **message}
-    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
-    return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], **more}
 
 
 def chunks(*deltas: Json, finish: Any = "tool_calls") -> list[Json]:
@@ -79,7 +74,7 @@ def test_every_call_of_any_shape_comes_out_once(all_args: list[Json], data: st.D
     sent = _nested(calls, data)
     expected = [(f"c{n}", f"tool_{n}", args) for n, args in enumerate(all_args)]
     for choice in (
-        choice_from_response(body({"tool_calls": sent})),
+        choice_from_response(chat({"content": None, "tool_calls": sent})),
         choice_from_stream(chunks({"tool_calls": sent})),
     ):
         assert choice.tool_calls is not None

@@ -25,18 +25,9 @@ names = st.text(string.ascii_letters + string.digits + "_-.", min_size=1, max_si
 plain_keys = st.text(string.ascii_letters + string.digits + "_", min_size=1, max_size=8)
 any_keys = plain_keys | st.text(no_surrogates, max_size=6)
 MARKUP = [
-    *(
-        "</parameter>",
-        "</function>",
-        "<parameter=a>",
-        "</tool_call>",
-        "</arg_value>",
-        "<arg_key>",
-        "```",
-        "\n",
-    ),
-    *("}", '"', "<think>", "</think>", "[TOOL_CALLS]", "<tool_call>", "null", "true", "42", "'", "`", "\\"),
-    "<![CDATA[",
+    *("</parameter>", "</function>", "<parameter=a>", "</tool_call>", "</arg_value>", "<arg_key>", "```"),
+    *("\n", "}", '"', "<think>", "</think>", "[TOOL_CALLS]", "<tool_call>", "null", "true", "42", "'", "`"),
+    *("\\", "<![CDATA["),
 ]
 markup = st.sampled_from(MARKUP)
 texts = st.lists(markup | st.text(no_surrogates, max_size=6), max_size=4).map("".join)

@@ -7,8 +7,6 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from support import ADAPTERS, CORPUS_TEXTS, May, get_weather, lm_of
 from text_cases import TAGGED, Layout, read, streamed
 
@@ -172,39 +170,6 @@ def test_without_listeners_the_chunks_are_the_providers() -> None:
 
     with LoopbackProvider([Answer(text=f"{LOOK}\n{TAGGED}", chunk=4)]) as provider:
         assert asyncio.run(go(lm_of(provider))) == f"{LOOK}\n{TAGGED}"
-
-
-TEXTS = st.lists(
-    st.sampled_from(
-        [
-            *(
-                TAGGED,
-                LOOK,
-                "<think>",
-                "</think>",
-                "<tool",
-                "_call>",
-                "now()",
-                "[now()]",
-                '{"name": "now"}',
-                "`",
-            ),
-            *("```", "\n", " ", "f", "Action: ", "[[ ## answer ## ]]\n", "<b>", "It is.", "今天", '{"a": [1'),
-            *("<|im_end|>", "<answer>", '{"answer": "'),
-        ]
-    ),
-    max_size=8,
-).map("".join)
-
-
-@example(text=f'{LOOK}{{"answer": "<|im_end|>{LOOK}{TAGGED}', sizes=[1])
-@given(text=TEXTS, sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4))
-def test_what_passes_is_what_the_answer_says(text: str, sizes: list[int]) -> None:
-    """streaming: Held text that is no call is shown."""
-    _, shown, said = streamed(text, TOOLS, *sizes)
-    said = said or ""
-    # A closing tag may show later that all before it was thought; the answer then follows on a new line.
-    assert shown.strip() == said.strip() or (said in shown and "</think>" in text)
 
 
 @pytest.mark.skipif(not CORPUS_TEXTS.is_dir(), reason="SIGADAPT_CORPUS names no folder with texts")

@@ -1,5 +1,7 @@
 """Quoted, nested and cut markup: no call comes out of a value, a thought or a quotation."""
 
+# ruff: noqa: RUF001  (tokens of models hold full-width bars)
+
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from internals import Scan
 from support import CORPUS
-from text_cases import EXAMPLES, FIELDS, PARIS, WRITERS, read, streamed, tool
+from text_cases import CALL, EXAMPLES, FIELDS, PARIS, TAGGED, WRITERS, read, streamed, tool
 
+import sigadapt
 from benchmarks.answers import measure
 from sigadapt.response import choice_from_text
 
@@ -97,28 +100,41 @@ def test_every_format_is_read_whatever_was_asked_for(example: str, form: str) ->
     assert args == {"city": "Paris"}
 
 
+LOOK = "Let me look at the `weather` in *Paris*, as a > b and [1] say."
 PIECES = [
     *MARKUP,
-    "Let me look. ",
-    "\n",
-    "\n\n",
-    " ",
-    "a > b",
-    "[1]",
-    "{x}",
-    "Paris (France) is",
-    "<b>",
-    "今天",
+    *("Let me look. ", "\n", "\n\n", " ", "a > b", "[1]", "{x}", "Paris (France) is", "<b>", "今天"),
 ]
+BESIDE_CALLS = [
+    *(
+        TAGGED,
+        LOOK,
+        "<think>",
+        "</think>",
+        "<tool",
+        "_call>",
+        "now()",
+        "[now()]",
+        '{"name": "now"}',
+        "`",
+        "```",
+    ),
+    *("\n", " ", "f", "Action: ", "[[ ## answer ## ]]\n", "<b>", "It is.", "今天", '{"a": [1', "<|im_end|>"),
+    *("<answer>", '{"answer": "'),
+]
+streams = st.sampled_from([PIECES, BESIDE_CALLS]).flatmap(
+    lambda each: st.lists(st.sampled_from(each), max_size=8)
+)
 
 
-@settings(max_examples=share(300))
-@given(text=st.lists(st.sampled_from(PIECES), max_size=6).map("".join), size=st.integers(1, 30))
-@example('</tool_call><tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>', 1)
-@example('```>>>get_weather\n{"city": "Paris"}<tool_call>\n{"name": "get_weather", "arguments": {}}', 1)
-def test_a_stream_says_what_the_whole_says(text: str, size: int) -> None:
+@settings(max_examples=share(400))
+@given(text=streams.map("".join), sizes=st.lists(st.integers(1, 40), min_size=1))
+@example(f"</tool_call>{TAGGED}", [1])
+@example(f"```>>>get_weather\n{CALL}{TAGGED[:-12]}", [1])
+@example(f'{LOOK}{{"answer": "<|im_end|>{LOOK}{TAGGED}', [1])
+def test_a_stream_says_what_the_whole_says(text: str, sizes: list[int]) -> None:
     """streaming: Held text that is no call is shown."""
-    _, shown, said = streamed(text, SCHEMAS, size)
+    _, shown, said = streamed(text, SCHEMAS, *sizes)
     # A closing tag, or Harmony's headers without tokens, may show later that all before it was thought.
     is_thought = "</think>" in text or "<think>" in text
     assert is_thought or "".join(shown.split()) == "".join((said or "").split())
@@ -134,19 +150,7 @@ class CountingScan(Scan):
 
 
 GROWING = [
-    " ",
-    "\n",
-    "{",
-    "}",
-    "[",
-    '"',
-    "`",
-    "``` ",
-    "~~~\n",
-    "x",
-    "> ",
-    ">>> a\n",
-    "<code>",
+    *(" ", "\n", "{", "}", "[", '"', "`", "``` ", "~~~\n", "x", "> ", ">>> a\n", "<code>"),
     "<p:invoke name='now'>",
 ]
 
@@ -227,3 +231,55 @@ def test_answers_of_public_models_are_read() -> None:
     tallies, reasons = measure(Path(str(CORPUS), "answers"))
     assert sum(reasons.values()) - reasons["reach"] < 0.02 * reasons["reach"]
     assert sum(each.calls for each in tallies) > 15_400
+
+
+OPENERS = [
+    *("<tool_call>", "<tool_call>{", "<function=get_weather>\n<parameter=city>\n", "[", "{", "\n[", "\n{"),
+    *("`", "> ", '\n{"name":', '{"name": "get_weather", "arguments": {', "```\n", "\n```json\n{"),
+    *("[TOOL_CALLS]", "<think>", '<invoke name="get_weather">'),
+    *('<invoke name="get_weather"><parameter name="city">', "</think>", "<channel|>"),
+    *("[TOOL_CALLS]get_weather[ARGS]{", "<|channel|>", "<|message|>", "<|channel|>analysis<|message|>"),
+    *("(", "'", "<tool_call>get_weather<arg_key>city</arg_key><arg_value>"),
+    *("<|tool_call>call:get_weather{city:", "\\", '"', "\n[get_weather(city=", "[get_weather(city=["),
+    ']<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>',
+    *("<|tool_call_start|>[get_weather(city=[", "<|tool_call_begin|>functions.get_weather:0"),
+    *("</parameter>", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"),
+    *('<|open|>call tool="get_weather"<|sep|>', '<function name="get_weather"><param name="city">'),
+    *(">>>get_weather\n{", "assistantcommentary", " \n"),
+]
+
+
+@pytest.mark.parametrize("piece", OPENERS)
+def test_many_openers_end(piece: str) -> None:
+    """text-calls: Hostile text ends."""
+    for text in (piece * 4_000, f"x {piece * 4_000} y"):
+        calls = choice_from_text(text, TOOLS).tool_calls
+        assert calls is None or len(calls.in_order()) <= 1_001
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_many_calls_are_bounded(name: str) -> None:
+    """
+    text-calls: Hostile text ends
+    text-calls: A budget that is spent says so
+    """
+    calls = choice_from_text(f"{EXAMPLES[name]}\n" * 3_000, TOOLS).tool_calls
+    assert calls is not None
+    assert len(calls.in_order()) <= 1_001
+    if name != "mistral-bare":
+        assert "more calls than the 1,000" in calls.invalid[-1].message
+        assert (calls.invalid[-1].name, calls.invalid[-1].code) == (None, "malformed_call")
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a \n\n[[ ## completed ## ]]\n ", "a "),
+        ("\n [[ ## completed ## ]]", ""),
+        ("a [[ ## completed ## ]]", "a [[ ## completed ## ]]"),
+        ("a" + "\n" * 100_000 + "b", "a" + "\n" * 100_000 + "b"),
+    ],
+)
+def test_the_marker_of_an_end_is_taken_away(text: str, plain: str) -> None:
+    """text-calls: Time grows with length."""
+    assert sigadapt.ChatAdapter().plain(text) == plain

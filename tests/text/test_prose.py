@@ -91,12 +91,8 @@ NO_CALLS = [
     *(
         f"{words}\n```tool_code\nget_weather(city='Paris')\n```"
         for words in (
-            "Here's an example of a call:",
-            "It looks like this:",
-            "I could call the tool:",
-            "The call would be:",
-            "It would be wrong to act. Models write:",
-            "How to call it:",
+            *("Here's an example of a call:", "It looks like this:", "I could call the tool:"),
+            *("The call would be:", "It would be wrong to act. Models write:", "How to call it:"),
         )
     ),
     "I call it now:\n~~~tool_code\nget_weather(city='Paris')\n~~~",

@@ -6,8 +6,6 @@ another way is in `EXCEPTIONS` with its reason, and never ends worse.
 
 import asyncio
 import copy
-import logging
-from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import dspy
@@ -17,6 +15,7 @@ from dspy.utils import DummyLM
 
 import sigadapt
 
+pytestmark = pytest.mark.usefixtures("quiet_dspy")
 PAIRS: list[tuple[Any, Any]] = [
     (dspy.ChatAdapter, sigadapt.ChatAdapter),
     (dspy.JSONAdapter, sigadapt.JSONAdapter),
@@ -153,18 +152,6 @@ EXCEPTIONS: dict[str, str] = {
     "words for the calls": _BAD,
     "a closing tag in an argument": "the XML adapter's value ends at the tag: a bad call, and no error",
 }
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """DSPy logs each run that it gives up."""
-    loggers = [logging.getLogger(name) for name in ("dspy", "dspy.predict.react_v2")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    yield
-    for logger, level in zip(loggers, levels, strict=True):
-        logger.setLevel(level)
 
 
 def outcome(run: Run, adapter: Any, theirs: Any) -> Any:

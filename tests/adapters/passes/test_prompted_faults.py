@@ -6,8 +6,6 @@ for a reason is in `EXCEPTIONS`, and that it differs is tested too.
 """
 
 import json
-import logging
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, cast
 
@@ -298,18 +296,8 @@ def test_a_bad_call_is_asked_for_again_as_natively(form: str) -> None:
 HANDED_ON = [name for name, fault in FAULTS.items() if len(fault.calls) == 1 and name != "100,000 brackets"]
 
 
-@pytest.fixture
-def _quiet() -> Iterator[None]:
-    """DSPy logs each run that it gives up."""
-    logger = logging.getLogger("dspy")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(level)
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("_quiet")
+@pytest.mark.usefixtures("quiet_dspy")
 @pytest.mark.parametrize("form", JSON_FORMS)
 def test_a_loop_gets_a_bad_call_as_it_does_natively(form: str) -> None:
     """conversations: A bad call fails in somebody's loop before its tool runs."""

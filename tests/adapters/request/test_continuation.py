@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import dspy
 import pytest
-from sending import history, send
+from sending import history, rows, send
 from support import ADAPTERS, ENGINES, May, Must, Turns, get_weather, lm_of
 
 import sigadapt
@@ -83,81 +83,59 @@ class Turn(NamedTuple):
 
 
 def turn(request: Received, first: Received) -> Turn:
-    """The one turn that a request adds to the first one; its shape is asserted on the way."""
-    key = {"responses": "input", "gemini": "contents"}.get(request.wire, "messages")
-    before, after = first.body[key], request.body[key]
-    assert {k: v for k, v in request.body.items() if k != key} == {
-        k: v for k, v in first.body.items() if k != key
-    }
+    """The one turn that a request adds to the first one, which a provider takes."""
+    before, after = rows(first.body), rows(request.body)
+    said = dict.fromkeys(("messages", "input", "contents"))
+    assert {**request.body, **said} == {**first.body, **said}
     assert after[: len(before)] == before
-    return READ[request.wire](after[len(before) :])
+    return READ[request.wire](*after[len(before) :])
 
 
-def chat_turn(rows: list[dict[str, Any]]) -> Turn:
-    said, *results = rows
-    assert [said["role"], *(row["role"] for row in results)] == ["assistant", *["tool"] * len(results)]
-    calls = [call["function"] | {"id": call.get("id")} for call in said["tool_calls"]]
+def chat_turn(said: Any, *results: Any) -> Turn:
+    calls = [(call.get("id"), call["function"]) for call in said["tool_calls"]]
+    made = [(made, each["name"], decoded(each["arguments"])) for made, each in calls]
     return Turn(
-        said["content"],
-        [(call["id"], call["name"], decoded(call["arguments"])) for call in calls],
-        [Result(row["tool_call_id"], row["content"], flagged=False) for row in results],
+        said["content"], made, [Result(row["tool_call_id"], row["content"], flagged=False) for row in results]
     )
 
 
-def responses_turn(items: list[dict[str, Any]]) -> Turn:
-    said, *rest = items
-    calls = [item for item in rest if item["type"] == "function_call"]
-    results = rest[len(calls) :]
-    assert {item["type"] for item in results} == {"function_call_output"}
-    return Turn(
-        said["content"][0]["text"],
-        [(call["call_id"], call["name"], decoded(call["arguments"])) for call in calls],
-        [Result(item["call_id"], item["output"], flagged=False) for item in results],
-    )
+def responses_turn(said: Any, *items: Any) -> Turn:
+    made = [(item["call_id"], item["name"], decoded(item["arguments"])) for item in items if "name" in item]
+    results = [Result(item["call_id"], item["output"], flagged=False) for item in items if "name" not in item]
+    return Turn(said["content"][0]["text"], made, results)
 
 
-def anthropic_turn(rows: list[dict[str, Any]]) -> Turn:
-    said, answered = rows
-    assert (said["role"], answered["role"]) == ("assistant", "user")
+def anthropic_turn(said: Any, answered: Any) -> Turn:
     text, *uses = said["content"]
-    assert {block["type"] for block in answered["content"]} == {"tool_result"}
-    return Turn(
-        text["text"],
-        [(use["id"], use["name"], use["input"]) for use in uses],
-        [
-            Result(block["tool_use_id"], block["content"], flagged=block.get("is_error") is True)
-            for block in answered["content"]
-        ],
-    )
+    results = [
+        (block["tool_use_id"], block["content"], block.get("is_error") is True)
+        for block in answered["content"]
+    ]
+    made = [(use["id"], use["name"], use["input"]) for use in uses]
+    return Turn(text["text"], made, [Result(*result) for result in results])
 
 
-def gemini_turn(rows: list[dict[str, Any]]) -> Turn:
-    said, answered = rows
-    assert (said["role"], answered["role"]) == ("model", "user")
+def gemini_turn(said: Any, answered: Any) -> Turn:
     text, *parts = said["parts"]
     calls = [part.get("functionCall") or part["function_call"] for part in parts]
-    results = [part.get("functionResponse") or part["function_response"] for part in answered["parts"]]
-    return Turn(
-        text["text"],
-        [(call.get("id"), call["name"], call["args"]) for call in calls],
-        [
-            Result(result.get("id"), next(iter(result["response"].values())), "error" in result["response"])
-            for result in results
-        ],
-    )
+    gave = [part.get("functionResponse") or part["function_response"] for part in answered["parts"]]
+    told = [(each, next(iter(each["response"].values()))) for each in gave]
+    results = [Result(each.get("id"), text, "error" in each["response"]) for each, text in told]
+    made = [(call.get("id"), call["name"], call["args"]) for call in calls]
+    return Turn(text["text"], made, results)
 
 
 def decoded(sent: Any) -> Any:
     return json.loads(sent) if isinstance(sent, str) else sent
 
 
-READ = {
+READ: dict[str, Any] = {
     "openai": chat_turn,
     "responses": responses_turn,
     "anthropic": anthropic_turn,
     "gemini": gemini_turn,
-    "ollama": chat_turn,
 }
+READ["ollama"] = chat_turn
 
 
 @pytest.mark.parametrize("mode", MODES)

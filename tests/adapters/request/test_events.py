@@ -59,74 +59,50 @@ BAD = {
     "code": "invalid_json",
     "message": "cut",
 }
-
-EVENTS: dict[str, tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = {
+KEPT = {"tool_calls": [], "invalid": [BAD]}
+TOLD = ["calls ?", "? gave ERROR: invalid_json: cut\nYou sent: {"]
+BOTH = {**Q, "results": R_ONE + R_TWO}
+EVENTS: dict[str, tuple[list[Json], list[str]]] = {
     "a continuing turn": (
         [{**Q, "results": R_ONE, "answer": "18.", "calls": None}],
-        {},
         [*ASKED, *FIRST, *ANSWERED],
     ),
-    "results alone": ([Q, {"results": R_ONE}], {}, [*ASKED, *FIRST]),
-    "a turn that goes on, answered by the request": (
-        [{**Q, "results": R_ONE, "calls": TWO}],
-        {"results": R_TWO},
-        [*ASKED, *FIRST, *SECOND],
-    ),
+    "results alone": ([Q, {"results": R_ONE}], [*ASKED, *FIRST]),
     "a whole run, each turn as inputs and outputs": (
         [
             {**Q, "answer": None, "calls": ONE},
-            {"results": R_ONE, "answer": None, "calls": TWO},
-            {"results": R_TWO, "answer": "Both.", "calls": None},
+            {"results": R_ONE, "calls": TWO},
+            {"results": R_TWO, "answer": "Both."},
         ],
-        {},
         [*ASKED, *FIRST, *SECOND, *ANSWERED],
     ),
     "the same with the question in each": (
         [{**Q, "calls": ONE}, {**Q, "results": R_ONE, "calls": TWO}, {**Q, "results": R_TWO, "answer": "B."}],
-        {},
         [*ASKED, *FIRST, *ASKED, *SECOND, *ASKED, *ANSWERED],
     ),
-    "results, and a bad call alone": (
-        [{**Q, "results": R_ONE, "calls": {"tool_calls": [], "invalid": [BAD]}}],
-        {},
-        [*ASKED, *FIRST, "calls ?", "? gave ERROR: invalid_json: cut\nYou sent: {"],
-    ),
-    "results of two turns": (
-        [{**Q, "results": R_ONE + R_TWO, "answer": "Both."}],
-        {},
-        [*ASKED, *FIRST, *SECOND, *ANSWERED],
-    ),
-    "results of two turns, the last with its calls": (
-        [{**Q, "results": R_ONE + R_TWO, "calls": TWO}],
-        {},
-        [*ASKED, *FIRST, *SECOND],
-    ),
+    "results, and a bad call alone": ([{**Q, "results": R_ONE, "calls": KEPT}], [*ASKED, *FIRST, *TOLD]),
+    "results of two turns": ([{**BOTH, "answer": "Both."}], [*ASKED, *FIRST, *SECOND, *ANSWERED]),
+    "results of two turns, the last with its calls": ([{**BOTH, "calls": TWO}], [*ASKED, *FIRST, *SECOND]),
     "the same call in each turn": (
         [{**Q, "calls": ONE}, {"results": R_ONE, "calls": ONE}, {"results": R_ONE, "answer": "Still 18."}],
-        {},
         [*ASKED, *FIRST, *FIRST, *ANSWERED],
     ),
-    "the same call twice, both results with the second": (
-        [{**Q, "results": R_ONE + R_ONE, "calls": ONE}],
-        {},
-        [*ASKED, *FIRST, *FIRST],
-    ),
-    "an input that has rounds of its own": (
-        [{**Q, "score": {"rounds": 3, "won": 2}, "answer": "Yes."}],
-        {},
-        [*ASKED, *ANSWERED],
-    ),
+    "the same call twice": ([{**Q, "results": R_ONE + R_ONE, "calls": ONE}], [*ASKED, *FIRST, *FIRST]),
+    "an input of rounds": ([{**Q, "score": {"rounds": 3, "won": 2}, "answer": "Yes."}], [*ASKED, *ANSWERED]),
 }
 
 
-@pytest.mark.parametrize(("events", "inputs", "expected"), EVENTS.values(), ids=EVENTS)
-def test_an_event_sends_what_its_turn_sent(
-    events: list[dict[str, Any]], inputs: dict[str, Any], expected: list[str]
-):
+@pytest.mark.parametrize(("events", "expected"), EVENTS.values(), ids=EVENTS)
+def test_an_event_sends_what_its_turn_sent(events: list[Json], expected: list[str]):
     """conversations: An event of a continuing turn sends its round."""
-    rows = sent(*events, **inputs)
+    rows = sent(*events)
     assert told(rows) == expected
-    assert sent(*history(*events, saved=True).messages, **inputs) == rows
+    assert sent(*history(*events, saved=True).messages) == rows
+
+
+def test_the_request_answers_the_last_calls_of_a_history():
+    """conversations: An event of a continuing turn sends its round."""
+    assert told(sent({**Q, "results": R_ONE, "calls": TWO}, results=R_TWO)) == [*ASKED, *FIRST, *SECOND]
 
 
 UNREADABLE: list[Any] = [
