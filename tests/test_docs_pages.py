@@ -23,9 +23,7 @@ from sigadapt import SigadaptError, adapters, errors, testing
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-NOT_RUN = {
-    "guides/production.md": ["changes DSPy for the whole process"],
-}
+NOT_RUN = {"guides/production.md": ["changes DSPy for the whole process"]}
 """The reasons of the blocks that do not run, by page. Keep it short."""
 
 FENCE = re.compile(

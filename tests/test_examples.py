@@ -49,10 +49,7 @@ PRINTS: dict[str, list[str]] = {
         'train {"job": "train-m"} -> Thank you. The run waits on.',
         "review null -> The model is trained and reviewed.",
     ],
-    "mcp_asks.py": [
-        "Delete the note 'groceries'? {'confirm': 'boolean'}",
-        "The note is gone.",
-    ],
+    "mcp_asks.py": ["Delete the note 'groceries'? {'confirm': 'boolean'}", "The note is gone."],
     "evaluation.py": [
         "500 rows: 90 % exact, F1 0.90",
         '{"schema_mismatch": 25}',

@@ -36,10 +36,7 @@ def leaks(text: str) -> list[str]:
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_run_that_waits_has_the_message_alone(agent: Any) -> None:
     """runs: No cause leaves with a run."""
-    with (
-        serving([turn(CARD), turn(PAY)], confirm="raise"),
-        pytest.raises(InputNeeded) as caught,
-    ):
+    with serving([turn(CARD), turn(PAY)], confirm="raise"), pytest.raises(InputNeeded) as caught:
         agent("question -> answer", tools=[*sigadapt.ToolDecls(TOOLS)])(question="q")
     error = caught.value
     assert leaks(error.model_dump_json()) == []

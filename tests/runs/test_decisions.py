@@ -13,16 +13,7 @@ from agents import FIND, PAY, Till, submits
 from support import Talk, serving
 
 import sigadapt
-from sigadapt import (
-    InputNeeded,
-    ToolCall,
-    ToolCalls,
-    ToolDecl,
-    ToolDecls,
-    ToolResults,
-    Toolset,
-    rounds,
-)
+from sigadapt import InputNeeded, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults, Toolset, rounds
 from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
 from sigadapt.testing import Answer, Call
 

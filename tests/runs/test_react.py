@@ -17,6 +17,7 @@ PARIS, ROME = {"city": "Paris"}, {"city": "Rome"}
 TASK: Any = cast("Any", dspy.Signature)("question -> answer")
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SUBMIT = ("submit", {"answer": "mixed"})
+ENDS = [("get_weather", False), ("get_weather", True), ("submit", False)]
 
 
 def get_weather(city: str) -> str:
@@ -74,11 +75,7 @@ def test_a_conversation_on_every_wire(column: str, how: str):
         program: Any = dspy.ReActV2(TASK, tools=[get_weather if how == "sync" else LATER])
         out = start(program, how, question="Where?")
     assert (out.answer, out.termination_reason) == ("mixed", "submit")
-    assert [(name, failed) for name, _, failed in results_of(out)] == [
-        ("get_weather", False),
-        ("get_weather", True),
-        ("submit", False),
-    ]
+    assert [(name, failed) for name, _, failed in results_of(out)] == ENDS
     assert len(served.sent) == 2
     said, results = (json.dumps(part(scope, form, served.sent[1])) for scope in ("said", "results"))
     assert [said.count(city) for city in ("Paris", "Rome")] == [1, 1]
@@ -157,11 +154,7 @@ def test_a_bad_call_is_a_failed_result_of_the_loop(engine: str, options: dict[st
     ]
     out, received = run(script, engine, **options)
     assert (out.answer, out.termination_reason, len(received)) == ("mixed", "submit", 2)
-    assert [(name, failed) for name, _, failed in results_of(out)] == [
-        ("get_weather", False),
-        ("get_weather", True),
-        ("submit", False),
-    ]
+    assert [(name, failed) for name, _, failed in results_of(out)] == ENDS
     *_, said, good, bad = received[1].body["messages"]
     assert said["content"] == "Two."
     assert [json.loads(call["function"]["arguments"]) for call in said["tool_calls"]] == [
@@ -188,23 +181,12 @@ def test_history_goes_on_in_a_second_run(engine: str, kept: bool):
         again = program(question="And now?", history=history)
     assert again.answer == "again"
     messages = provider.received[2].body["messages"]
-    assert [message["role"] for message in messages] == [
-        "system",
-        "user",
-        "assistant",
-        "tool",
-        "assistant",
-        "tool",
-        "user",
-    ]
+    roles = ["system", "user", "assistant", "tool", "assistant", "tool", "user"]
+    assert [message["role"] for message in messages] == roles
     assert "And now?" in messages[-1]["content"]
 
 
-ADAPTERS: list[Callable[[], Any]] = [
-    sigadapt.ChatAdapter,
-    sigadapt.JSONAdapter,
-    sigadapt.adapters.XMLAdapter,
-]
+ADAPTERS: list[Callable[[], Any]] = [sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.adapters.XMLAdapter]
 
 
 @pytest.mark.parametrize("ours", ADAPTERS)

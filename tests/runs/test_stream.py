@@ -73,12 +73,8 @@ def test_agents(wire: str, tool: dspy.Tool) -> None:
     with play([Answer(calls=calls), DONE], wire):
         events = watch(dspy.ReActV2(ANSWER, tools=[tool]), question="?")
     told: list[Any] = [each for each in events if kinds([each])[0] in {"CallReady", "ResultReady"}]
-    assert [(type(each).__name__, each.step) for each in told] == [
-        ("CallReady", 1),
-        ("CallReady", 1),
-        ("ResultReady", 1),
-        ("ResultReady", 1),
-    ]
+    told_in_step = [(type(each).__name__, each.step) for each in told]
+    assert told_in_step == [("CallReady", 1)] * 2 + [("ResultReady", 1)] * 2
     rome, atlantis = (each.result for each in of(sigadapt.events.ResultReady, events))
     assert (rome.value, rome.is_error, rome.call_id) == ("Rome lies in Europe.", False, told[0].call.id)
     assert (atlantis.value, atlantis.is_error) == ("LookupError: There is no such city.", True)
@@ -122,10 +118,7 @@ def test_reasks() -> None:
 def test_candidates() -> None:
     """watching-runs: Only the first candidate is told."""
     texts = [Answer(text=f"[[ ## answer ## ]]\n{text}") for text in ("One.", "Two.")]
-    for program, inputs in (
-        (dspy.Predict(May, n=2), {"tools": [find]}),
-        (dspy.Predict(ANSWER, n=2), {}),
-    ):
+    for program, inputs in ((dspy.Predict(May, n=2), {"tools": [find]}), (dspy.Predict(ANSWER, n=2), {})):
         with play(texts):
             events = watch(program, question="?", **inputs)
         assert text_of(events) == "One." == events[-1].prediction.answer

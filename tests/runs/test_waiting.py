@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import pickle
+import sys
 import threading
 import time
 from pathlib import Path
@@ -17,16 +18,9 @@ from processes import run_python
 from support import Turns, start
 
 import sigadapt
-from sigadapt import (
-    Confirmation,
-    InputNeeded,
-    ToolCalls,
-    ToolDecl,
-    ToolDecls,
-    rounds,
-)
+from sigadapt import Confirmation, InputNeeded, ToolCalls, ToolDecl, ToolDecls, rounds
 from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 from sigadapt.trust import is_signed, sign
 
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
@@ -124,51 +118,31 @@ def test_inside_of_a_tool_nobody_waits(form: str, caplog: pytest.LogCaptureFixtu
     assert (result.is_error, shop.ran) == (True, [])
 
 
-RESUMES = '''
+RESUMES = """
 import json, sys
-import dspy, sigadapt
-from sigadapt import InputNeeded, ToolDecl, ToolDecls
-
-def pay(to: str, eur: int, note: str = "invoice") -> str:
-    """Pay somebody."""
-    print("pay", to, eur, note)
-    return f"Paid {eur} EUR to {to}."
-
-def find(city: str) -> str:
-    """Find a city."""
-    return f"{city} lies in Europe."
-
-tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True), find])
-given = json.load(sys.stdin)
-error = InputNeeded.model_validate_json(given["error"])
-history = error.resume(tools, {error.requests[0].id: True})
-with dspy.context(lm=dspy.LM(**given["lm"]), adapter=sigadapt.ChatAdapter(confirm="raise")):
-    print(dspy.ReActV2("question -> answer", tools=tools)(history=history).answer)
-'''
+from agents import Till, serving, submits
+from sigadapt import InputNeeded
+till = Till()
+error = InputNeeded.model_validate_json(sys.stdin.read())
+with serving([submits("done")], "anthropic", confirm="raise") as net:
+    out = till.agent()(history=error.resume(till.tools, {error.requests[0].id: True}))
+print(json.dumps([out.answer, till.ran, net.received[0].body["messages"]]))
+"""
 
 
-def test_a_run_goes_on_in_another_process(tmp_path: Path):
+def test_a_run_goes_on_in_another_process():
     """runs: A run goes on from JSON."""
     thinks: Any = {"reasoning": "Hm.", "signature": "c2lnbmVk"}
-    error = stopped(
-        Till().agent(),
-        Answer(text="I pay.", calls=[PAY, FIND], **thinks),
-        wire="anthropic",
-        question="Pay Ada.",
-    )
-    program = tmp_path / "resumes.py"
-    program.write_text(RESUMES, encoding="utf-8")
-    with LoopbackProvider([DONE]) as provider:
-        given = json.dumps({"error": error.model_dump_json(), "lm": provider.lm_options("anthropic")})
-        done = run_python(program, stdin=given)
-        assert done.stdout.split("\n")[:2] == ["pay Ada 500 invoice", "done"], done.stderr
-        asked, made, results = provider.received[0].body["messages"]
+    answer = Answer(text="I pay.", calls=[PAY, FIND], **thinks)
+    error = stopped(Till().agent(), answer, wire="anthropic", question="Pay Ada.")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
+    done = run_python("-c", RESUMES, stdin=error.model_dump_json(), env=env, check=True)
+    answered, ran, (asked, made, results) = json.loads(done.stdout)
+    assert (answered, ran) == ("done", [["pay", "Ada", 500, "invoice"], ["find", "Rome"]])
     assert "Pay Ada." in json.dumps(asked)
     assert made["content"][0] == {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
-    assert [block["content"] for block in results["content"]] == [
-        "Paid 500 EUR to Ada.",
-        "Rome lies in Europe.",
-    ]
+    told = ["Paid 500 EUR to Ada.", "Rome lies in Europe."]
+    assert [block["content"] for block in results["content"]] == told
 
 
 def test_an_error_is_the_same_after_json_and_pickle():
@@ -178,12 +152,8 @@ def test_an_error_is_the_same_after_json_and_pickle():
         InputNeeded.model_validate_json(error.model_dump_json()),
         pickle.loads(pickle.dumps(error)),  # noqa: S301  (its own)
     ):
-        assert (again.calls, again.requests[0].id, again.field) == (
-            error.calls,
-            error.requests[0].id,
-            error.field,
-        )
-        assert (str(again), again.history) == (str(error), error.history)
+        assert (again.calls, again.requests[0].id) == (error.calls, error.requests[0].id)
+        assert (str(again), again.history, again.field) == (str(error), error.history, error.field)
 
 
 @pytest.mark.parametrize("given", ["own", "agent's"])

@@ -88,8 +88,7 @@ def test_each_call_of_a_turn_that_died_says_what_is_known_of_it(tmp_path: Path) 
         decided = {ids["Ada"]: None, ids["Bob"]: "Not today.", ids["Dan"]: "", ids["Eve"]: None}
         sent = ToolResult(call_id="call_Eve", name="send", value="Sent.").model_dump()
         desk.die(
-            {"type": "replies", "decided": decided},
-            {"type": "result", "page_id": "call_Eve", "result": sent},
+            {"type": "replies", "decided": decided}, {"type": "result", "page_id": "call_Eve", "result": sent}
         )
         desk.say("ai_sdk", "And?")
         rows = desk.provider.received[-1].body["messages"]

@@ -80,16 +80,8 @@ RUNS: dict[str, list[Any]] = {
         ended(answer=None),
     ],
     "a bad call": [CallReady(BAD, step=1), ended(answer="Sorry.")],
-    "a wait": [
-        READY,
-        Confirm([ASKED], step=1),
-        Failed(WAITS, step=1),
-    ],
-    "an error": [
-        TextDelta("It", "answer", step=1),
-        *deltas('{"ci'),
-        Failed(ValueError("a secret"), step=1),
-    ],
+    "a wait": [READY, Confirm([ASKED], step=1), Failed(WAITS, step=1)],
+    "an error": [TextDelta("It", "answer", step=1), *deltas('{"ci'), Failed(ValueError("a secret"), step=1)],
     "what a provider ran": [
         ServerCall(ServerToolCall(kind="web_search", name="s", id="s1", input={"q": "x"}), step=1),
         ServerCall(ServerToolCall(kind="web_fetch", name="f", status="failed"), step=1),
