@@ -231,6 +231,12 @@ def test_no_folder_is_a_crowd() -> None:
     assert {relative(folder): count for folder, count in folders.items() if count > 15} == {}
 
 
+def test_no_two_modules_of_tests_share_a_name() -> None:
+    """Their folders are on the path, so that an import finds the first of them."""
+    names = Counter(path.name for path in TESTS if path.name not in ("conftest.py", "__init__.py"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
 def test_no_file_bears_the_name_of_a_module_it_imports() -> None:
     found = [
         relative(path)

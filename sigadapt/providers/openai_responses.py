@@ -348,6 +348,7 @@ class OpenAIResponses(Provider):
     server_policy = "OpenAIResponsesCompat"
     rows_key = "input"
     id_key = "call_id"
+    not_of_lm15 = "response.incomplete"
     marks_commentary = True
     token = "tools", "server_label", "authorization"
     server_tools = _SERVER_TOOLS
@@ -400,9 +401,7 @@ class OpenAIResponses(Provider):
     def is_event(self, event: Json) -> bool:
         return kind_of(event).startswith("response.")
 
-    def event_for_lm15(self, event: Json) -> tuple[Json, str] | None:
-        if event.get("type") != "response.incomplete":
-            return None
+    def event_for_lm15(self, event: Json) -> tuple[Json, str]:
         details = an_object(an_object(event.get("response")).get("incomplete_details"))
         finish = "content_filter" if details.get("reason") == "content_filter" else "length"
         return {**event, "type": "response.completed"}, finish

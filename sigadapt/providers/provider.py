@@ -67,6 +67,7 @@ class Provider:
     path = ""  # of the requests, below the server's address, on a wire that DSPy's engine does not speak
     id_key = "id"  # under which a call has its id, on a wire whose streams lm15 reads
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
+    not_of_lm15 = ""  # the type of an event that lm15 doesn't know (`event_for_lm15`)
     marks_commentary = False  # as another text than the answer (`Reading.commentary`)
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
     # The entries of server tools (`signatures/server/tools.py`) by name, by how the model's name begins.
@@ -106,9 +107,9 @@ class Provider:
         """Return whether a call has an id that the provider gives to calls which it ran itself."""
         return False
 
-    def event_for_lm15(self, event: Json) -> tuple[Json, str] | None:
-        """Return the event that lm15 takes for one that it doesn't know, and the finish reason; else None."""
-        return None
+    def event_for_lm15(self, event: Json) -> tuple[Json, str]:
+        """Return the event that lm15 takes in place of one that it doesn't know, and the finish reason."""
+        raise NotImplementedError
 
     def without_calls(self, body: Json) -> Json:
         """Return a body without its calls, for readers that refuse a body because of a call."""

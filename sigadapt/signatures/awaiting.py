@@ -49,7 +49,10 @@ def run(steps: Steps[_T]) -> _T:
         if isinstance(step, Await):
             steps.close()
             raise step.refused()
-        go_on, _ = _with_answer_of(step, steps)
+        try:
+            go_on = partial(steps.send, step.now())
+        except BaseException as error:  # noqa: BLE001  (raised inside of the steps)
+            go_on = partial(steps.throw, error)
 
 
 def start(steps: Steps[_T]) -> "_T | Awaitable[_T]":
@@ -60,9 +63,14 @@ def start(steps: Steps[_T]) -> "_T | Awaitable[_T]":
             step = go_on()
         except StopIteration as done:
             return done.value
-        go_on, answer = _with_answer_of(step, steps)
+        try:
+            answer = step.now()
+        except BaseException as error:  # noqa: BLE001  (raised inside of the steps)
+            go_on = partial(steps.throw, error)
+            continue
         if isawaitable(answer):
             return arun(steps, answer)
+        go_on = partial(steps.send, answer)
 
 
 async def arun(steps: Steps[_T], answer: "Awaitable[Any] | None" = None) -> _T:
@@ -78,12 +86,3 @@ async def arun(steps: Steps[_T], answer: "Awaitable[Any] | None" = None) -> _T:
             answer = go_on().later()
         except StopIteration as done:
             return done.value
-
-
-def _with_answer_of(step: Any, steps: Steps[Any]) -> tuple[Callable[[], Any], Any]:
-    """Return what goes on with the steps after one of them, and what that one returned."""
-    try:
-        answer = step.now()
-    except BaseException as error:  # noqa: BLE001  (raised inside of the steps)
-        return partial(steps.throw, error), None
-    return partial(steps.send, answer), answer

@@ -218,9 +218,9 @@ class Recorder:
 
     def _for_lm15(self, event: Any, text: str) -> Any:
         """Return the event as lm15 knows it."""
-        known = self.provider.event_for_lm15(self._latest[-1]) if self._latest else None
-        if known is not None:
-            body, self._finish = known
+        unknown = self.provider.not_of_lm15
+        if unknown and self._latest and self._latest[-1].get("type") == unknown:
+            body, self._finish = self.provider.event_for_lm15(self._latest[-1])
             return replace(event, data=orjson.dumps(body).decode())
         return event if text is event.data else replace(event, data=text)
 
