@@ -100,7 +100,6 @@ def test_what_is_no_object_is_a_flaw_with_its_code(text: str, code: str) -> None
 )
 def test_a_flaw_says_what_is_wrong_and_shows_it(text: str, cut_off: bool, message: str) -> None:
     """response-choice: Arguments that are no object become a tagged bad call.
-
     tool-call-outputs: An error's sentence has a readable length.
     """
     flaw = read(text, cut_off=cut_off)

@@ -66,7 +66,6 @@ def test_object_schemas_are_taken_unchanged(parameters: dict[str, Any]):
 )
 def test_invalid_schemas_are_refused_with_their_place(parameters: Any, path: str):
     """tool-declarations: An invalid schema is refused with its place.
-
     tool-declarations: A schema that is no object schema is refused.
     """
     error = refusal(parameters)

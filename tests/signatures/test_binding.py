@@ -172,7 +172,6 @@ NO_FIELDS = {"path": "/x", "is_admin": True, "allowed": 1, "__class__": "x"}
 
 def test_fields_that_init_does_not_take_and_takes_alone():
     """tool-call-outputs: A dataclass is made as its own constructor makes it.
-
     tool-call-outputs: No attribute that is no field.
     """
 

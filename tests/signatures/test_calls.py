@@ -52,7 +52,6 @@ def collections(draw: st.DrawFn) -> ToolCalls:
 @given(collections())
 def test_calls_survive_json_and_pickle(calls: ToolCalls) -> None:
     """tool-call-outputs: Calls survive JSON and pickle.
-
     tool-call-outputs: A call taken alone keeps its turn.
 
     tool-call-outputs: A collection is over its good calls.

@@ -81,7 +81,6 @@ def calls(*euros: float) -> ToolCalls:
 )
 def test_only_calls_that_need_it_await_confirmation(requires: Any, asked: dict[int, Any]):
     """confirmation: Calls of a tool that requires it await confirmation.
-
     confirmation: A function of the arguments decides.
     """
     awaiting = calls(0, 5, 20).awaiting_confirmation(declared(requires))
@@ -325,7 +324,6 @@ IS_FAST = {"properties": {"mode": {"const": "fast"}}, "required": ["mode"]}
 )
 def test_a_default_is_shown_wherever_it_stands_and_runs(schema: Any, args: Any, shown: Any):
     """confirmation: A default behind a condition that holds is shown, and runs.
-
     confirmation: Who decides sees the arguments with their defaults.
     """
     seen: list[Any] = []

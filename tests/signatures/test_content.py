@@ -106,7 +106,6 @@ FORMS: list[tuple[Any, list[dict[str, Any]]]] = [
 @pytest.mark.parametrize(("value", "parts"), FORMS, ids=[str(number) for number in range(len(FORMS))])
 def test_images_files_and_audio_are_kept_as_plain_data(value: Any, parts: list[Any]):
     """conversations: A result may hold images, files and audio.
-
     conversations: A result with content survives JSON and pickle.
     """
     result = ToolResult(call_id="c", name="look", value=value)

@@ -104,7 +104,6 @@ WAYS: dict[str, Callable[[Callable[..., Any]], ToolResult]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_type_is_that_of_the_exception(way: str, name: str) -> None:
     """tool-call-outputs: A failed result has the type of the exception that was caught
-
     tool-call-outputs: Any exception of a tool is a failed result.
     """
     function, kind = CASES[name]

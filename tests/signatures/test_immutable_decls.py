@@ -179,7 +179,6 @@ WRONG: dict[str, Any] = {"order": {"item": {"sku": "x", "n": "many"}}, "items": 
 @pytest.mark.parametrize("name", SOURCES)
 def test_what_is_handed_out_is_a_copy(name: str, hand: str):
     """tool-declarations: What is handed out is a copy.
-
     tool-declarations: What is sent and what calls are checked by are one snapshot.
     """
     source = SOURCES[name]()

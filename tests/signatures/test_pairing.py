@@ -148,7 +148,6 @@ SAID: dict[str, tuple[Any, Any, str, str | None, str | tuple[str, ...]]] = {
 @pytest.mark.parametrize(("values", "errors", "code", "tool", "said"), SAID.values(), ids=SAID)
 def test_what_does_not_pair_is_said(values: Any, errors: Any, code: str, tool: str | None, said: Any):
     """conversations: What does not pair is refused with both sides named.
-
     conversations: A call without its result is refused before the request.
 
     conversations: A result without its call is refused before the request.

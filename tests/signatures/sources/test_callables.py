@@ -117,7 +117,17 @@ def test_variadic_parameters_are_left_out():
 
 
 def test_all_problems_are_raised_at_once():
-    def f(a, /, b: Callable[[], int], c: "Nothing", d: Annotated[int, Field(alias="e")], g: type, *, h): ...  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
+    def f(
+        a,
+        /,
+        b: Callable[[], int],
+        c: "Nothing",
+        d: Annotated[int, Field(alias="e")],
+        g: type,
+        *,
+        h,
+        fits: int = 1,
+    ): ...  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
 
     f.__annotations__["h"] = ["no type"]
     error = problems(f)

@@ -42,6 +42,12 @@ class Filter(typing_extensions.TypedDict):
     kind: str
 
 
+class Closed(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    a: int
+
+
 class Nested(pydantic.BaseModel):
     items: list[Item]
     filter: Filter | None = None
@@ -56,7 +62,7 @@ OLD = [Optional[int], typing.List[int]]  # noqa: UP006, UP045  (they have classe
 KNOWN = [
     *(*FIXED, *OLD, "int", "list[int]", "dict[str, Any] | None"),
     *(Sequence[str], Mapping[str, Item], Iterable[int], tuple[int, ...]),
-    *(Item, Nested, Unit, Span, Filter, date, list[Item], list["int"], NewType("UserId", int)),
+    *(Item, Closed, Nested, Unit, Span, Filter, date, list[Item], list["int"], NewType("UserId", int)),
     *(
         Annotated[int, pydantic.Field(ge=1)],
         Annotated[str, "The city."],
@@ -105,13 +111,17 @@ class Plain:
         return handler(int)
 
 
+class Holding(pydantic.BaseModel):
+    plain: Plain
+
+
 class Hook:
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
         return handler(schema)
 
 
 UNKNOWABLE = [
-    *(Hooked, Computed, HasCallable, Plain, TypeVar("_T")),
+    *(Hooked, Computed, HasCallable, Plain, Holding, TypeVar("_T")),
     *(Annotated[int, Hook()], Annotated[int, pydantic.Field(json_schema_extra=lambda schema: None)]),
 ]
 
