@@ -3,7 +3,6 @@
 If a file of the package moves, its line here changes, and no test.
 """
 
-from sigadapt.adapters.lm import transport
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.adapters.lm.streams import recorder
 from sigadapt.adapters.response.text_choice import text_read
@@ -63,7 +62,6 @@ __all__ = [
     "route_of",
     "runnable",
     "text_read",
-    "transport",
     "unwrap",
     "without_leaked_tokens",
 ]
