@@ -79,6 +79,27 @@ async def _awaited(is_streamed: bool, listeners: Sequence[Any]) -> Any:
     return [item async for item in program(**GIVEN)][-1]
 
 
+def heard_of(
+    adapter: Any,
+    answer: Any,
+    *fields: str,
+    signature: Any = May,
+    column: tuple[str, str] = ("openai", "auto"),
+) -> tuple[list[Any], Any]:
+    """What listeners to these fields of a streamed answer got, and the prediction."""
+
+    async def go(lm: dspy.LM) -> list[Any]:
+        listeners: list[Any] = [dspy.streaming.StreamListener(field) for field in fields]
+        with dspy.context(lm=lm, adapter=adapter):
+            program: Any = dspy.streamify(dspy.Predict(signature), stream_listeners=listeners)
+            return [item async for item in program(**GIVEN)]
+
+    with LoopbackProvider([answer]) as provider:
+        items = asyncio.run(go(lm_of(provider, *column)))
+    chunks = [item for item in items if isinstance(item, dspy.streaming.StreamResponse)]
+    return chunks, next((item for item in items if isinstance(item, dspy.Prediction)), None)
+
+
 def innermost(error: Any) -> Any:
     """Return the one error in a group of one."""
     while hasattr(error, "exceptions"):

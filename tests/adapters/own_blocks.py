@@ -73,17 +73,12 @@ _EVENTS: dict[str, Callable[[int, Json], Iterable[Json]]] = {
     "gemini": _gemini,
 }
 _ENDS: dict[str, list[Json]] = {
-    "anthropic": [
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
-        {"type": "message_stop"},
-    ],
+    "anthropic": [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}],
     "responses": [
         {
             "type": "response.completed",
             "response": {"object": "response", "status": "completed", "output": []},
         }
     ],
-    "gemini": [
-        {"candidates": [{"index": 0, "content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]},
-    ],
+    "gemini": [{"candidates": [{"index": 0, "content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]}],
 }

@@ -1,37 +1,24 @@
 """Plain text that streams to a listener on the one text output."""
 
-import asyncio
-from typing import Any, cast
+from typing import Any
 
-import dspy
 import pytest
+from asking import heard_of
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import ADAPTERS, PARIS, May, get_weather, lm_of
+from support import ADAPTERS, PARIS
 
 import sigadapt
-from sigadapt.testing import Answer, LoopbackProvider
+from sigadapt.testing import Answer
 
 PLAIN = "Hello there, how can I help you today?"
 ODD = ["[1] is a list, [[ 2 ]] too.", "<b>Hi</b> a < b", "**Hi** `x`", "  \n Hi there, all of you", "42"]
 
 
-def streamed(
-    adapter: Any, answer: Answer, column: tuple[str, str] = ("openai", "auto"), **options: Any
-) -> Any:
+def streamed(adapter: Any, answer: Answer, column: tuple[str, str] = ("openai", "auto")) -> Any:
     """The chunks that a listener to `answer` got, and the prediction."""
-
-    async def go(lm: dspy.LM) -> tuple[list[Any], Any]:
-        listener: Any = dspy.streaming.StreamListener("answer")
-        with dspy.context(lm=lm, adapter=adapter):
-            program = cast("Any", dspy.streamify(dspy.Predict(May), stream_listeners=[listener], **options))
-            items = [item async for item in program(question="q", tools=[get_weather])]
-        chunks = [item for item in items if isinstance(item, dspy.streaming.StreamResponse)]
-        return chunks, next((item for item in items if isinstance(item, dspy.Prediction)), None)
-
-    with LoopbackProvider([answer]) as provider:
-        return asyncio.run(go(lm_of(provider, *column)))
+    return heard_of(adapter, answer, "answer", column=column)
 
 
 def said(chunks: list[Any]) -> str:

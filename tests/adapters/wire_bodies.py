@@ -22,18 +22,11 @@ _TURNS = {"chat": "messages", "responses": "input", "gemini": "contents"}
 
 def said_text(form: str) -> Any:
     """A text answer, as the part of a body that `body` takes."""
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
     said: dict[str, Any] = {
         "chat": {"role": "assistant", "content": TEXT},
         "ollama": {"role": "assistant", "content": TEXT},
-        "responses": [
-            {
-                "type": "message",
-                "id": "msg_1",
-                "role": "assistant",
-                "status": "completed",
-                "content": [{"type": "output_text", "text": TEXT, "annotations": []}],
-            }
-        ],
+        "responses": [{**item, "content": [{"type": "output_text", "text": TEXT, "annotations": []}]}],
         "anthropic": [{"type": "text", "text": TEXT}],
         "gemini": [{"text": TEXT}],
         "bedrock": [{"text": TEXT}],
@@ -173,7 +166,7 @@ def serving(key: str, *heard: Any) -> Generator[Served]:
             return next(script, bodies[-1])
 
         with LoopbackProvider(answer) as provider:
-            served = Served(column, provider.url, _options(column, provider))
+            served = Served(column, provider.url, provider.lm_options(column.wire))
             yield served
         return
     with _bedrock(bodies) as (url, sent):
@@ -182,12 +175,6 @@ def serving(key: str, *heard: Any) -> Generator[Served]:
         served = Served(column, url, options)
         served.sent = sent
         yield served
-
-
-def _options(column: Column, provider: LoopbackProvider) -> dict[str, Any]:
-    """The address of ollama is the one that its OpenAI-compatible endpoint has for dspy's native engine."""
-    assert column.wire is not None
-    return provider.lm_options(column.wire)
 
 
 @contextmanager

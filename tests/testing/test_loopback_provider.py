@@ -50,16 +50,21 @@ def said(body: Any) -> Any:
     return body["choices"][0]["message"]["content"]
 
 
-def test_a_script_is_played_in_order_and_its_last_reply_repeats():
-    """loopback-provider: A script is played in order."""
-    with LoopbackProvider([Answer(text="one"), Answer(text="two")]) as provider:
-        assert [said(post(provider)[1]) for _ in range(4)] == ["one", "two", "two", "two"]
+def numbered(request: Received) -> Answer:
+    return Answer(text=f"{request.number} {request.model}")
 
 
-def test_a_function_answers_by_the_request():
-    """loopback-provider: A function answers."""
-    with LoopbackProvider(lambda request: Answer(text=f"{request.number} {request.model}")) as provider:
-        assert [said(post(provider)[1]) for _ in range(2)] == ["1 m", "2 m"]
+@pytest.mark.parametrize(
+    ("script", "texts"),
+    [([Answer(text="one"), Answer(text="two")], ["one", "two", "two", "two"]), (numbered, ["1 m", "2 m"])],
+)
+def test_a_script_is_played_in_order_and_its_last_reply_repeats(script: Any, texts: list[str]):
+    """
+    loopback-provider: A script is played in order
+    loopback-provider: A function answers
+    """
+    with LoopbackProvider(script) as provider:
+        assert [said(post(provider)[1]) for _ in texts] == texts
 
 
 def test_a_dict_is_sent_as_it_is():

@@ -16,12 +16,7 @@ DIALECTS = {
     "anthropic": "anthropic",
     "gemini": "gemini",
 }
-FULL = Answer(
-    text="Let me look at it.",
-    calls=[PARIS, ROME],
-    reasoning="Two cities.",
-    signature="c2ln",
-)
+FULL = Answer(text="Let me look at it.", calls=[PARIS, ROME], reasoning="Two cities.", signature="c2ln")
 ANSWERS = [FULL, Answer(text="Sunny."), Answer(text="It is", finish="length"), Answer(signature="c2ln")]
 # What a caller or a model may put here is nobody's format.
 FREE = {"arguments", "args", "input", "parameters", "tools", "metadata", "instructions"}

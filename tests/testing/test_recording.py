@@ -220,30 +220,24 @@ def recorded(path: Path, headers: dict[str, str], body: dict[str, Any], **option
     return exchange
 
 
-HOSTED = {
+HOSTED: dict[str, Any] = {
     "type": "mcp",
     "server_label": "crm",
-    "server_url": "https://crm.test/s/Zq9xKey1/mcp?profile=Zq9xKey2",
-    "headers": {"X-Any-Name": "Zq9xKey3"},
-    "env": {"GITHUB": "Zq9xKey4"},
     "require_approval": "never",
+    "env": {"GITHUB": "Zq9xKey4"},
 }
-FUNCTION = {
-    "type": "function",
-    "function": {
-        "name": "log_in",
-        "parameters": {"type": "object", "properties": {"password": {"type": "string"}}},
-    },
-}
+HOSTED.update(
+    {"server_url": "https://crm.test/s/Zq9xKey1/mcp?profile=Zq9xKey2", "headers": {"X-Any": "Zq9xKey3"}}
+)
+PARAMETERS = {"type": "object", "properties": {"password": {"type": "string"}}}
+FUNCTION = {"type": "function", "function": {"name": "log_in", "parameters": PARAMETERS}}
 BODY: dict[str, Any] = {
     "model": "m",
     "messages": [{"role": "user", "content": "Hi"}],
-    "tools": [FUNCTION, HOSTED],
     "seed": 7,
-    "metadata": {"user": "Zq9xKey5", "pin": 1234},
-    "user": "Zq9xKey6",
     "debug": True,
 }
+BODY.update({"tools": [FUNCTION, HOSTED], "user": "Zq9xKey6", "metadata": {"user": "Zq9xKey5", "pin": 1234}})
 
 
 def test_what_is_not_known_to_be_harmless_is_masked(tmp_path: Path) -> None:
@@ -260,7 +254,7 @@ def test_what_is_not_known_to_be_harmless_is_masked(tmp_path: Path) -> None:
     }
     inside = ("server_url", "headers", "env")
     places = ["/path", *(f"/request/tools/1/{name}" for name in inside)]
-    assert list(exchange.masked) == [*places, "/request/metadata", "/request/user", "/response"]
+    assert sorted(exchange.masked) == sorted([*places, "/request/metadata", "/request/user", "/response"])
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,8 @@ from sigadapt.errors import InvalidOption
 from sigadapt.response import ResponseTemplate
 from sigadapt.testing import Answer, LoopbackProvider
 
-TEMPLATE = ResponseTemplate(
-    {
-        "start_anchor": "<assistant>",
-        "fields": {
-            "tool_calls": {
-                "open": "<do>",
-                "close": "</do>",
-                "content": "json",
-                "transform": {"function": "{content}"},
-            }
-        },
-    }
-)
+CALLS = {"open": "<do>", "close": "</do>", "content": "json", "transform": {"function": "{content}"}}
+TEMPLATE = ResponseTemplate({"start_anchor": "<assistant>", "fields": {"tool_calls": CALLS}})
 CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 OWN = f"<do>{CALL}</do>"
 HERMES = f"<tool_call>{CALL}</tool_call>"

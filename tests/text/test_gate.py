@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
+from asking import heard_of
 from support import ADAPTERS, CORPUS_TEXTS, May, get_weather, lm_of
 from text_cases import TAGGED, Layout, read, streamed
 
@@ -23,30 +24,14 @@ class Two(May):
     source: str = dspy.OutputField()
 
 
-def heard_of(
-    adapter: Any,
-    answer: Answer,
-    signature: Any = May,
-    fields: tuple[str, ...] = ("answer",),
-    column: tuple[str, str] = ("openai", "auto"),
+def heard_by_field(
+    adapter: Any, answer: Answer, *fields: str, **how: Any
 ) -> tuple[dict[str, list[str]], Any]:
     """What the listeners to the fields got, and the prediction."""
-
-    async def go(lm: dspy.LM) -> tuple[dict[str, list[str]], Any]:
-        listeners: list[Any] = [dspy.streaming.StreamListener(field) for field in fields]
-        heard: dict[str, list[str]] = {field: [] for field in fields}
-        final = None
-        with dspy.context(lm=lm, adapter=adapter):
-            program = cast("Any", dspy.streamify(dspy.Predict(signature), stream_listeners=listeners))
-            async for item in program(question="q", tools=[get_weather]):
-                if isinstance(item, dspy.Prediction):
-                    final = item
-                elif isinstance(item, dspy.streaming.StreamResponse):
-                    heard[item.signature_field_name].append(item.chunk)
-        return heard, final
-
-    with LoopbackProvider([answer]) as provider:
-        return asyncio.run(go(lm_of(provider, *column)))
+    chunks, final = heard_of(adapter, answer, *fields, **how)
+    return {
+        name: [each.chunk for each in chunks if each.signature_field_name == name] for name in fields
+    }, final
 
 
 MODES: list[dict[str, Any]] = [{"tool_calling": "prompted"}, {"tool_calling": "native", "recover": True}]
@@ -59,7 +44,9 @@ MODES: list[dict[str, Any]] = [{"tool_calling": "prompted"}, {"tool_calling": "n
 @pytest.mark.parametrize("kind", ADAPTERS)
 def test_the_text_before_a_call_streams_without_the_call(kind: Any, mode: Any, column: Any) -> None:
     """streaming: Markup of a call is not shown."""
-    heard, final = heard_of(kind(**mode), Answer(text=f"{LOOK}\n{TAGGED}", chunk=4), column=column)
+    heard, final = heard_by_field(
+        kind(**mode), Answer(text=f"{LOOK}\n{TAGGED}", chunk=4), "answer", column=column
+    )
     assert [call.name for call in final.calls] == ["get_weather"]
     assert "".join(heard["answer"]).strip() == final.calls.text == LOOK
     assert len(heard["answer"]) > 5
@@ -76,9 +63,11 @@ def test_the_text_before_a_call_streams_without_the_call(kind: Any, mode: Any, c
 )
 def test_fields_stream_without_the_calls_behind_them(kind: Any, text: str, mode: Any) -> None:
     """streaming: Markup of a call is not shown."""
-    heard, final = heard_of(kind(**mode), Answer(text=f"{text}{TAGGED}", chunk=4), Two, ("answer", "source"))
+    heard, final = heard_by_field(
+        kind(**mode), Answer(text=f"{text}{TAGGED}", chunk=4), "answer", "source", signature=Two
+    )
     assert [call.name for call in final.calls] == ["get_weather"]
-    plain, _ = heard_of(kind(), Answer(text=text, chunk=4), Two, ("answer", "source"))
+    plain, _ = heard_by_field(kind(), Answer(text=text, chunk=4), "answer", "source", signature=Two)
     shown = ["".join(heard[field]).strip() for field in ("answer", "source")]
     assert shown == ["".join(plain[field]).strip() for field in ("answer", "source")]
     assert LOOK in shown[0]
@@ -102,7 +91,7 @@ def test_an_answer_without_calls_streams(text: str, said: str | None, mode: Any)
     streaming: Text behind a thinking streams
     streaming: Held text that is no call is shown
     """
-    heard, final = heard_of(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5))
+    heard, final = heard_by_field(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5), "answer")
     assert not final.calls
     assert "".join(heard["answer"]).strip() == final.answer == (said or text)
     assert len(heard["answer"]) > 5

@@ -1,8 +1,4 @@
-"""ReActV2 on DSPy's DummyLM: the same outcome under sigadapt's adapters as under DSPy's.
-
-Users test their agents so. The scripted answers hold calls as DSPy's text mode asks for them. What ends in
-another way is in `EXCEPTIONS` with its reason, and never ends worse.
-"""
+"""ReActV2 on DSPy's DummyLM ends as under DSPy's adapters; what ends otherwise, in `EXCEPTIONS`, no worse."""
 
 import asyncio
 import copy

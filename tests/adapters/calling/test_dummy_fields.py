@@ -1,8 +1,4 @@
-"""DSPy's own tool fields on DummyLM: the same outputs under sigadapt's adapters as under DSPy's.
-
-`dspy.Tool`, `list[dspy.Tool]`, `dspy.ToolCalls` and `dspy.History`, with the answers that DSPy's text mode
-asks for and those that models make of it. What comes out otherwise is in `EXCEPTIONS` with its reason.
-"""
+"""DSPy's own tool fields on DummyLM have the outputs of DSPy's adapters, but for `EXCEPTIONS`."""
 
 import asyncio
 from typing import Any, NamedTuple

@@ -198,7 +198,10 @@ def called(calls: Any) -> list[Any]:
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("case", list(NATIVE))
 def test_a_stream_is_read_from_its_recording(case: str, is_async: bool) -> None:
-    """streaming: A stream that DSPy's reader cannot read is read from its recording."""
+    """
+    streaming: A stream that DSPy's reader cannot read is read from its recording
+    streaming: A custom call streams as any other
+    """
     wire, text = NATIVE[case]
     want = choice_from_stream(text)
     got = streamed(wire, text, is_async=is_async)

@@ -1,7 +1,4 @@
-"""One call has one id in all events of a stream, whatever the server says of its id.
-
-Generated: wires, engines, what stands for the ids, and whether the pieces of the calls come interleaved.
-"""
+"""One call has one id in all events of a stream, whatever the server says of its id."""
 
 import itertools
 import json

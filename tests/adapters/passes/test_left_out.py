@@ -1,7 +1,4 @@
-"""Results that a route cannot carry: the run goes on, and a text says what the model does not see.
-
-The cells are every medium, on every wire over every engine, natively and prompted.
-"""
+"""Results that a route cannot carry: the run goes on, and a text says what the model does not see."""
 
 import base64
 import itertools

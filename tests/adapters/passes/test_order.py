@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import dspy
 import pytest
 from sending import ROUTES, names_of, send
-from support import Talk, lm_of
 
-import sigadapt
 from sigadapt import ToolDecl, ToolDecls
 from sigadapt.server_tools import WebSearch
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 
 
 @pytest.mark.parametrize("name", ["get_weather", "get.weather", "weather:now", "9days", "w" * 100])
@@ -43,8 +40,6 @@ def test_a_hook_that_changes_nothing_refuses_no_call_of_a_stand_in(mode: Any) ->
     call = Call("lookup", {"query": "q"})
     text = '<tool_call>\n{"name": "lookup", "arguments": {"query": "q"}}\n</tool_call>'
     answer = Answer(calls=[call]) if mode == "native" else Answer(text=text)
-    with LoopbackProvider([answer]) as net:
-        adapter = sigadapt.ChatAdapter(hooks=[Looks()], tool_calling=mode)
-        with dspy.context(lm=lm_of(net, "openai", cache=False), adapter=adapter):
-            out: Any = dspy.Predict(Talk)(question="?", tools=[WebSearch(local=lookup)])
+    options = {"hooks": [Looks()], "tool_calling": mode}
+    out = send(answer=answer, tools=[WebSearch(local=lookup)], options=options).out
     assert [each.name for each in out.calls] == ["lookup"]

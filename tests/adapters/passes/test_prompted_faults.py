@@ -1,9 +1,4 @@
-"""Faulty calls in words: each has the outcome that the same fault has under native calling.
-
-The faults are those of faults.json. Each is asked natively over HTTP, and then in words in every form that
-can be said; code, message, path, arguments and the calls beside it are compared. What differs
-for a reason is in `EXCEPTIONS`, and that it differs is tested too.
-"""
+"""Faulty calls in words: each has the outcome that the same fault has natively, but for `EXCEPTIONS`."""
 
 import json
 from functools import cache

@@ -1,8 +1,4 @@
-"""Inputs beside tools: what DSPy's own adapter sends of them, sigadapt sends, on each wire and engine.
-
-The cells are every medium in every home, on every wire over every engine. What makes no sense is in `RULES`.
-DSPy's own adapter, given the same signature with `list[dspy.Tool]`, is the oracle of each cell.
-"""
+"""Inputs beside tools: what DSPy's own adapter sends of every medium in every home, sigadapt sends."""
 
 import base64
 import functools

@@ -42,19 +42,12 @@ def told(sent: Sent) -> list[Any]:
 
 DOMAINS: Any = {"allowed_domains": ["a.test"], "blocked_domains": ["b.test"]}
 XS = {"allowed_domains": ["a.test"], "excluded_domains": ["b.test"]}
+SEARCH = {"type": "web_search_20250305", "name": "web_search", **DOMAINS, "max_uses": 2}
+FETCH = {"type": "web_fetch_20250910", "name": "web_fetch", "max_uses": 1}
+ROUTED = {"type": "openrouter:web_search", "parameters": XS}
 WORDS: list[tuple[str, str | None, Any, dict[str, Any]]] = [
-    (
-        "anthropic",
-        None,
-        WebSearch(**DOMAINS, max_uses=2),
-        {"type": "web_search_20250305", "name": "web_search", **DOMAINS, "max_uses": 2},
-    ),
-    (
-        "anthropic",
-        None,
-        WebFetch(max_uses=1),
-        {"type": "web_fetch_20250910", "name": "web_fetch", "max_uses": 1},
-    ),
+    ("anthropic", None, WebSearch(**DOMAINS, max_uses=2), SEARCH),
+    ("anthropic", None, WebFetch(max_uses=1), FETCH),
     ("anthropic", None, CodeExecution(), {"type": "code_execution_20250825", "name": "code_execution"}),
     ("responses", None, WebSearch(**DOMAINS), {"type": "web_search", "filters": DOMAINS}),
     ("responses", None, WebSearch(), {"type": "web_search"}),
@@ -65,12 +58,7 @@ WORDS: list[tuple[str, str | None, Any, dict[str, Any]]] = [
     ("gemini", None, WebFetch(), {"urlContext": {}}),
     ("gemini", None, CodeExecution(), {"codeExecution": {}}),
     ("gemini", None, FileSearch(["s"]), {"fileSearch": {"fileSearchStoreNames": ["s"]}}),
-    (
-        "openai",
-        "openrouter/openai/gpt-5",
-        WebSearch(**DOMAINS),
-        {"type": "openrouter:web_search", "parameters": XS},
-    ),
+    ("openai", "openrouter/openai/gpt-5", WebSearch(**DOMAINS), ROUTED),
     ("openai", "openrouter/openai/gpt-5", ImageGeneration(), {"type": "openrouter:image_generation"}),
     ("openai", "groq/openai/gpt-oss-120b", WebSearch(), {"type": "browser_search"}),
 ]

@@ -1,7 +1,4 @@
-"""`store=False` on OpenAI's Responses: reasoning goes back encrypted, or stays behind, on record.
-
-The provider of these tests keeps nothing where it is asked to, and refuses the id of what it did not keep.
-"""
+"""`store=False` on OpenAI's Responses: reasoning goes back encrypted, or stays behind, on record."""
 
 import itertools
 from collections.abc import Callable

@@ -9,7 +9,7 @@ import dspy
 import pytest
 from provider_rules import refusal
 from sending import WIRES, Server, send, serving_bodies
-from support import get_weather
+from support import ENGINES, get_weather
 from wire_bodies import chat, claude, gemini, responses
 
 import sigadapt
@@ -240,13 +240,25 @@ CALL: Json = {
 }
 
 
-@pytest.mark.parametrize("came", ["reasoning", "reasoning_content"])
+@pytest.mark.parametrize(
+    ("came", "how"),
+    [
+        ("reasoning", {"model": "openai/qwen"}),
+        ("reasoning_content", {"model": "openai/qwen"}),
+        *(("reasoning_content", {"model": "deepseek/m", "engine": engine}) for engine in ENGINES),
+    ],
+)
 @pytest.mark.parametrize(
     "asked", [None, False, "reasoning", "reasoning_content", {"openai/qwen": "reasoning"}]
 )
-def test_reasoning_goes_back_where_it_is_wanted(wired: Any, came: str, asked: Any) -> None:
-    """conversations: Reasoning goes back in the field that the user names."""
-    wire = wired("openai", model="openai/qwen")
+def test_reasoning_goes_back_where_it_is_wanted(wired: Any, came: str, how: Json, asked: Any) -> None:
+    """
+    conversations: Reasoning goes back in the field that the user names
+    conversations: Plain reasoning is replayed or on record
+    """
+    wire = wired("openai", **how)
+    if isinstance(asked, dict):
+        asked = {how["model"]: "reasoning"}
     options = {"replay_reasoning": asked}
     out = wire.ask(
         chat({"content": None, came: "Hm.", "tool_calls": [CALL]}), tools=[get_weather], options=options
@@ -256,7 +268,7 @@ def test_reasoning_goes_back_where_it_is_wanted(wired: Any, came: str, asked: An
     wire.ask(chat({"content": "Done."}), tools=[get_weather], results=results, options=options)
     turn = next(row for row in wire.sent[-1]["messages"] if row["role"] == "assistant")
     field: Any = {None: came, False: None}.get(asked, asked) if type(asked) is not dict else "reasoning"
-    assert {key: turn[key] for key in turn if key.startswith("reasoning")} == (
+    assert {key: turn[key] for key in turn if key.startswith("reasoning") and turn[key]} == (
         {field: "Hm."} if field else {}
     )
     assert any("reasoning" in why for why in wire.changes) is (field is None)
@@ -282,3 +294,13 @@ def test_a_call_in_two_forms_is_one() -> None:
     both = choice_from_response(chat({"tool_calls": [CALL], "function_call": other}))
     assert both.tool_calls is not None
     assert len(both.tool_calls) == 2
+
+
+def test_the_same_tools_are_no_change(wired: Any) -> None:
+    """conversations: Tools that change are sent anew, on record."""
+    wire = wired("anthropic")
+    thought: Json = {"type": "thinking", "thinking": "Weather.", "signature": "c2ln"}  # the provider's state
+    use: Json = {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"city": "Paris"}}
+    calls = ToolCalls.model_validate_json(wire.ask(claude(thought, use)).calls.model_dump_json())
+    wire.ask(claude(SUNNY), results=ToolResults.of(calls, ["18 C"]))
+    assert ([tool["name"] for tool in wire.sent[-1]["tools"]], wire.changes) == (["get_weather"], [])

@@ -174,7 +174,10 @@ def turns(draw: st.DrawFn) -> list[tuple[ToolResults, list[str]]]:
 def test_any_ids_go_out_unique_and_come_back_paired(
     rounds: list[tuple[ToolResults, list[str]]], route: tuple[str, str], as_events: bool
 ):
-    """conversations: An id that comes again in a later turn goes out under an alias."""
+    """
+    conversations: An id that comes again in a later turn goes out under an alias
+    conversations: Ids are mapped to what a provider accepts
+    """
     every = [results for results, _ in rounds]
     before = [each.model_dump_json() for each in every]
     events = [{**Q, "results": each, "answer": "So."} for each in every] if as_events else []

@@ -5,8 +5,7 @@ import datetime as dt
 import enum
 import json
 import pickle
-import re
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pydantic
@@ -146,54 +145,6 @@ def test_what_react_rebuilds_keeps_the_turn():
     call = ToolCall(id="call_1", name="get_weather", args={}, turn=turn)
     rebuilt = dspy.ToolCalls(tool_calls=[call])
     assert ToolCalls.model_validate(rebuilt).turn == turn
-
-
-IDS = ["call.with:odd/chars and spaces", "x" * 200, "ünïcode-☀"]
-TAKEN = {
-    "chat": r"[\s\S]{1,40}",
-    "responses": r"[\s\S]{1,64}",
-    "anthropic": r"[a-zA-Z0-9_-]{1,64}",
-    "bedrock": r"[a-zA-Z0-9_.:-]{1,64}",
-}
-"""What an id may be: OpenAI's error messages, Anthropic's pattern, Bedrock's service model."""
-
-
-def takers() -> list[Any]:
-    """The columns whose ids have limits; LiteLLM keeps Bedrock's by itself."""
-    return [name for name, column in COLUMNS.items() if column.form in TAKEN]
-
-
-@pytest.mark.parametrize("column", takers())
-def test_ids_are_what_the_provider_accepts(column: str):
-    """conversations: Ids are mapped to what a provider accepts."""
-    form = COLUMNS[column].form
-    calls = ToolCalls(
-        tool_calls=[
-            ToolCall(id=call_id, name="get_weather", args={"city": "Paris"}, index=number)
-            for number, call_id in enumerate(IDS)
-        ]
-    )
-    event = {"question": "Weather?", "calls": calls, "results": ToolResults.of(calls, ["sunny"] * 3)}
-    with serving(column, said_text(form)) as served:
-        ask(served.lm(), history=dspy.History(messages=[event]))
-    made, answered = (ids_in(part(scope, form, served.sent[0])) for scope in ("said", "results"))
-    assert made == answered
-    assert len(set(made)) == len(IDS)
-    assert all(re.fullmatch(TAKEN[form], one) for one in made)
-
-
-ID_KEYS = {"tool_call_id", "tool_use_id", "toolUseId", "call_id", "id"}
-
-
-def ids_in(value: Any) -> list[str]:
-    """Every id of a call in a conversation, in order."""
-    if isinstance(value, list):
-        return [one for item in cast("list[Any]", value) for one in ids_in(item)]
-    if not isinstance(value, dict):
-        return []
-    row = cast("dict[str, Any]", value)
-    found = [row[key] for key in row if key in ID_KEYS]
-    return found + [one for item in row.values() for one in ids_in(item)]
 
 
 ODD_NAMES = ["files.read", "read files", "x" * 80, "läs_fil", "files_read", "files/read", "9lives", "日本"]

@@ -11,7 +11,6 @@ import pytest
 from continue_pairs import saved
 from pair_turns import CITIES, LOOK, LOST_ON_ARRIVAL, TURNS
 from processes import run_python
-from test_messages import TAKEN
 from test_wire_matrix import CHECKS
 from wire_bodies import part
 from wire_matrix import COLUMNS, FAILED, RESULT
@@ -28,7 +27,14 @@ TAKES = {
     "gemini": {"gemini"},
 }
 """Whose provider state a form may carry: servers of one format, and Claude on two platforms."""
-IDS = {**TAKEN, "gemini": r"[\s\S]{1,1000}"}
+IDS = {
+    "chat": r"[\s\S]{1,40}",
+    "responses": r"[\s\S]{1,64}",
+    "anthropic": r"[a-zA-Z0-9_-]{1,64}",
+    "bedrock": r"[a-zA-Z0-9_.:-]{1,64}",
+    "gemini": r"[\s\S]{1,1000}",
+}
+"""What an id may be: OpenAI's error messages, Anthropic's pattern, Bedrock's service model."""
 WITHOUT_IDS = {"gemini-litellm", "ollama"}
 """Where LiteLLM leaves ids out of calls, so that results are told apart by order."""
 ID_KEYS = ("call_id", "tool_call_id", "tool_use_id", "toolUseId", "id")

@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
 from support import ENGINES, May
 from tables import table
+from wire_bodies import chat
+from wire_bodies import claude as claude_body
+from wire_bodies import gemini as gemini_body
 from wire_cases import samples
 
 import sigadapt
@@ -85,32 +88,13 @@ COUNTED: Json = {"prompt_tokens": 90, "completion_tokens": 10}
 
 def test_usage_of_sdk_objects() -> None:
     """response-choice: The usage of an SDK's object is that of its body"""
-    head = {"id": "c", "created": 1, "model": "m", "object": "chat.completion"}
-    message = {"role": "assistant", "content": "Yes."}
-    chat = {
-        **head,
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {**COUNTED, "total_tokens": 100},
-    }
-    gemini = google.GenerateContentResponse.model_validate(
-        {
-            "candidates": [{"content": {"parts": [{"text": "Yes."}], "role": "model"}}],
-            "usageMetadata": {"promptTokenCount": 90, "candidatesTokenCount": 10},
-        }
-    )
-    claude = anthropic.types.Message.model_validate(
-        {
-            "id": "m",
-            "model": "m",
-            "role": "assistant",
-            "type": "message",
-            "stop_reason": "end_turn",
-            "content": [{"type": "text", "text": "Yes."}],
-            "usage": {"input_tokens": 90, "output_tokens": 10},
-        }
-    )
+    body = {**chat({"content": "Yes."}), "usage": {**COUNTED, "total_tokens": 100}}
+    counted = {"usageMetadata": {"promptTokenCount": 90, "candidatesTokenCount": 10}}
+    gemini = google.GenerateContentResponse.model_validate({**gemini_body({"text": "Yes."}), **counted})
+    said = claude_body({"type": "text", "text": "Yes."}, usage={"input_tokens": 90, "output_tokens": 10})
+    claude = anthropic.types.Message.model_validate(said)
     litellm: Any = pytest.importorskip("litellm")
-    answers: list[Any] = [ChatCompletion.model_validate(chat), litellm.ModelResponse(**chat), gemini, claude]
+    answers: list[Any] = [ChatCompletion.model_validate(body), litellm.ModelResponse(**body), gemini, claude]
     for answer in answers:
         usage = choice_from_response(answer).usage
         assert usage is not None

@@ -215,30 +215,18 @@ def test_dspys_own_outputs_are_read() -> None:
     assert choice_from_response({"text": None}) == Choice()
 
 
+OPENAIS = {"message": "No such model", "type": "invalid_request_error", "code": None}
+FAILED: Json = {**BODIES["openai-responses"], "status": "failed", "output": [], "error": {"message": "Sorry"}}
 ERRORS: dict[str, tuple[Json, str]] = {
-    "OpenAI": (
-        {"error": {"message": "No such model", "type": "invalid_request_error", "code": None}},
-        "No such model",
-    ),
-    "Anthropic": (
-        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
-        "Overloaded",
-    ),
+    "OpenAI": ({"error": OPENAIS}, "No such model"),
+    "Anthropic": ({"type": "error", "error": {"type": "overloaded_error", "message": "Busy"}}, "Busy"),
     "Gemini": ({"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED"}}, "Quota"),
     "Ollama": ({"error": "model not found"}, "model not found"),
     "Bedrock": ({"throttlingException": {"message": "Too many"}}, "Too many"),
     "Cohere": ({"id": "x", "message": "invalid api token"}, "invalid api token"),
     "a server's detail": ({"detail": "Not Found"}, "Not Found"),
     "OpenAI Responses' event": ({"type": "error", "code": "x", "message": "Sorry", "param": None}, "Sorry"),
-    "a failed response": (
-        {
-            **BODIES["openai-responses"],
-            "status": "failed",
-            "output": [],
-            "error": {"code": "x", "message": "Sorry"},
-        },
-        "Sorry",
-    ),
+    "a failed response": (FAILED, "Sorry"),
     "OpenRouter": ({"error": {"message": "Upstream", "code": 502}, "choices": []}, "Upstream"),
     "of no known shape": ({"error": {"why": 3}}, '{"why":3}'),
 }

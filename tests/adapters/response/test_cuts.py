@@ -1,15 +1,7 @@
 """Real answers, cut and altered at many places: nothing is invented, nothing is lost, nothing else is raised.
 
-What can be claimed depends on what was done to the answer:
-
- a. Cut where a provider may stop, in the arguments, at a stream's event or at one of its bytes: every call
-    that comes out as good is one that the whole answer holds, and the text of every call is the part that was
-    left.
- b. Altered, which may well make another object of the arguments: every call that comes out as good is the
-    object its text is, and the text is the altered one.
-
-Positions are tried all where an answer is small, else as many as a budget of characters allows, the same ones
-on every run. The answers are recorded ones (SIGADAPT_CORPUS) and the loopback provider's.
+Cut, an answer has no good call that the whole one has not. Altered, each good call is the object of its text.
+Where an answer is large, a budget of characters says how many positions are tried, the same on every run.
 """
 
 import json

@@ -130,19 +130,23 @@ def lines(work: Callable[[], Any]) -> int:
     return count
 
 
-def chat_stream(count: int) -> list[Json]:
-    deltas = [{"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a":['}}]
-    deltas += [{"index": 0, "function": {"arguments": "1,"}}] * count
-    deltas += [{"index": 0, "function": {"arguments": "1]}"}}]
-    events: list[Json] = [{"choices": [{"delta": {"tool_calls": [delta]}}]} for delta in deltas]
+def chunks(*pieces: tuple[int, str]) -> list[Json]:
+    """A chat stream of pieces of arguments, of which a first one of each call has its name."""
+    named, events = set[int](), list[Json]()
+    for index, text in pieces:
+        head = {} if index in named else {"id": f"c{index}", "function": {"name": "f", "arguments": text}}
+        named.add(index)
+        delta = {"index": index, "function": {"arguments": text}, **head}
+        events.append({"choices": [{"delta": {"tool_calls": [delta]}}]})
     return [*events, {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}]
+
+
+def chat_stream(count: int) -> list[Json]:
+    return chunks((0, '{"a":['), *[(0, "1,")] * count, (0, "1]}"))
 
 
 def many_calls_stream(count: int) -> list[Json]:
-    deltas = [{"index": n, "id": f"c{n}", "function": {"name": "f", "arguments": "{"}} for n in range(count)]
-    deltas += [{"index": n, "function": {"arguments": "}"}} for n in range(count)]
-    events: list[Json] = [{"choices": [{"delta": {"tool_calls": [delta]}}]} for delta in deltas]
-    return [*events, {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}]
+    return chunks(*((n, "{") for n in range(count)), *((n, "}") for n in range(count)))
 
 
 def anthropic_stream(count: int) -> list[Json]:

@@ -23,7 +23,6 @@ CITATION = {
     "url": "https://a.test/",
     "title": "A",
     "cited_text": "18 C",
-    "encrypted_index": "e",
 }
 CITED = {"type": "text", "text": TEXT, "citations": [CITATION]}
 IMAGE = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PNG}
@@ -33,7 +32,6 @@ CALL = {
     "call_id": "t1",
     "name": "get_weather",
     "arguments": '{"city":"Paris"}',
-    "status": "completed",
 }
 
 
