@@ -1,10 +1,8 @@
 """What an agent's model reads of a plain history, and what it says without a call."""
 
-import asyncio
 import json
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import dspy
@@ -281,29 +279,3 @@ def test_a_forced_submit_while_the_model_thinks(name: str, kind: str, how: str) 
     is_lowered = name in ("a budget", "adaptive", "over LiteLLM")
     lowered = [change for change in changes if change.where == "/tool_choice"]
     assert [change.what for change in lowered] == ["lowered"] * is_lowered
-
-
-@pytest.mark.parametrize("form", ["ai_sdk", "ag_ui"])
-def test_words_on_a_page_stand_there_once(form: Any, tmp_path: Path) -> None:
-    """watching-runs: Words of an agent stream as what it answers."""
-    agent = sigadapt.ReAct(ONE, tools=Shop().tools)
-    text = {"type": "text", "text": "hi"}
-    body: Any = {"id": "c", "messages": [{"id": "m1", "role": "user", "parts": [text]}]}
-    if form == "ag_ui":
-        message = {"id": "m1", "role": "user", "content": "hi"}
-        empty: dict[str, Any] = {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
-        body = {"threadId": "c", "runId": "r1", "messages": [message], **empty}
-
-    async def page() -> tuple[str, Any]:
-        chats = sigadapt.ui.Chats(agent, tmp_path / "chats.db")
-        texts = [each async for each in getattr(chats, form)(body, "ada")]
-        rows = [
-            json.loads(line[6:]) for each in texts for line in each.splitlines() if line.startswith("data: {")
-        ]
-        deltas = [row["delta"] for row in rows if row["type"] in ("text-delta", "TEXT_MESSAGE_CONTENT")]
-        return "".join(deltas), chats.messages("c", "ada", form=form)
-
-    with serving(wordy("Hello to you.")):
-        streamed, messages = asyncio.run(page())
-    assert streamed == "Hello to you."
-    assert json.dumps(messages).count("Hello to you.") == 1

@@ -248,11 +248,19 @@ def test_a_forgotten_adapter_is_told_when_the_body_comes(form: str, adapter: Any
     assert chats.messages("c1", "ada") == []
 
 
+SAYING_AGENTS: list[tuple[Any, bool]] = [(dspy.ReActV2, True), (sigadapt.ReAct, False)]
+
+
 @each_form
-def test_words_that_an_agent_submits_again_stand_there_once(form: str, tmp_path: Path) -> None:
-    """chats: The page shows what was output"""
+@pytest.mark.parametrize(("kind", "submits"), SAYING_AGENTS)
+def test_words_of_an_agent_stand_there_once(form: str, kind: Any, submits: bool, tmp_path: Path) -> None:
+    """chats: The page shows what was output
+
+    watching-runs: Words of an agent stream as what it answers.
+    """
     said = "Hello! How can I help?"
-    with page_of(agent_of(pay, kind=dspy.ReActV2), [Answer(text=said), submit(said)], tmp_path) as desk:
+    script = [Answer(text=said), *([submit(said)] if submits else ())]
+    with page_of(agent_of(pay, kind=kind), script, tmp_path) as desk:
         rows = desk.say(form, "Hi")
         assert "".join(row.get("delta", "") for row in rows) == said
         assert str(desk.chats.messages("c1", "ada", form=form)).count(said) == 1  # pyright: ignore[reportArgumentType]
