@@ -148,3 +148,15 @@ def test_a_call_in_the_shape_of_chat_completions_is_read():
     """tool-call-outputs: A custom tool is called with text."""
     [call] = ToolCalls([{"id": "c1", "type": "custom", "custom": {"name": "run", "input": CODE}}])
     assert (call.id, call.name, call.args, call.arguments) == ("c1", "run", {"input": CODE}, CODE)
+
+
+def test_a_stream_that_breaks_off_keeps_the_text() -> None:
+    """tool-call-outputs: The text of a custom call that was cut off is kept."""
+    pieces = [
+        {"id": "c1", "type": "custom", "custom": {"name": "run", "input": "print"}},
+        {"custom": {"input": "("}},
+    ]
+    deltas = [{"choices": [{"delta": {"tool_calls": [{"index": 0, **each}]}}]} for each in pieces]
+    calls = sigadapt.response.choice_from_stream(deltas).tool_calls
+    assert calls is not None
+    assert [(bad.code, bad.name, bad.arguments) for bad in calls.invalid] == [("truncated", "run", "print(")]

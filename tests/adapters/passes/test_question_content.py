@@ -278,3 +278,9 @@ def test_a_block_that_a_hook_wrote_is_sent_or_refused(wire: str, content: Any):
     with pytest.raises(InvalidHistory) as caught:
         send(wire, options=options)
     assert caught.value.code == "unsendable_content"
+
+
+@pytest.mark.parametrize("wire", WIRES[:4])
+def test_a_text_in_a_list_that_a_hook_wrote_is_a_block(wire: str):
+    """request-shaping: An input of DSPy's types goes out beside tools."""
+    assert "Look here." in json.dumps(send(wire, options={"hooks": [Asking(["Look here."])]}).body)
