@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from processes import run_fresh_python, run_python
+from tables import table
 
 pytestmark = pytest.mark.slow
 
@@ -17,46 +18,7 @@ ELSEWHERE = {"ag_ui.py", "batch_parallel.py", "batch_ray.py", "chat_endpoint.py"
 LONGER = {"batch_rows.py": 115, "chat_endpoint.py": 115, "long_job.py": 120, "support_bot.py": 160}
 """The most lines of whole programs, which show several things together."""
 
-PRINTS: dict[str, list[str]] = {
-    "mcp_agent.py": [
-        "list_notes() -> {'result': ['call', 'groceries']}",
-        '<schema_mismatch: read_note({"note":"call"})> -> failed',
-        "read_note(title='calls') -> failed",
-        "read_note(title='call') -> Ada, 15:00",
-        "Call Ada at 15:00.",
-    ],
-    "approval.py ask": ["Pay 500 EUR to Bob?"],
-    "approval.py yes": ["paid 20 EUR to Ada; paid 500 EUR to Bob"],
-    "approval.py no": ["paid 20 EUR to Ada; ERROR: The user rejected this call. It was not run."],
-    "streaming_endpoint.py": [
-        '{"text": "Let me l"}',
-        '{"call": "get_weather(city=\'Paris\')"}',
-        '{"answer": null, "calls": {"tool_calls": [{"id": "call_1", "name": "get_weather"',
-    ],
-    "support_bot.py": [
-        "openai/gpt-4o-mini: list_orders()",
-        "openai/gpt-4o-mini failed (LMServerError).",
-        "anthropic/claude-sonnet-4-6: refund(order=7), refund(order=8)",
-        "anthropic/claude-sonnet-4-6 failed (UnusableAnswer).",
-        "gemini/gemini-2.5-flash: At nine.",
-    ],
-    "memory.py": [
-        "A restaurant in Oslo, without nuts.",
-        "load_memory(query='lives city') -> ['My family lives in the city of Oslo.']",
-    ],
-    "long_job.py": [
-        "2 of 2 calls wait: train(model='m'), review().",
-        'train {"job": "train-m"} -> Thank you. The run waits on.',
-        "review null -> The model is trained and reviewed.",
-    ],
-    "mcp_asks.py": ["Delete the note 'groceries'? {'confirm': 'boolean'}", "The note is gone."],
-    "evaluation.py": [
-        "500 rows: 90 % exact, F1 0.90",
-        '{"schema_mismatch": 25}',
-        "The call get_weather(city='City 9', days=1) is missing.",
-    ],
-    "optimizer.py": ["0 -> 100", "Weather for a city, by its English name: Munich, not München."],
-}
+PRINTS: dict[str, list[str]] = table(__file__, "PRINTS")
 
 
 FRESH = "mcp_agent.py"

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import CORPUS, May, get_weather, serving
+from tables import table
 
 from sigadapt import ToolCalls, ToolDecls, metrics
 from sigadapt.errors import InvalidOption
@@ -34,19 +35,7 @@ def call(name: str = "f", /, **args: Any) -> dict[str, Any]:
     return {"name": name, "args": args}
 
 
-@pytest.mark.parametrize(
-    ("expected", "made", "same"),
-    [
-        (call(a=1, b=2), call(b=2, a=1), True),
-        (call(a=1), call(a=1.0), True),
-        (call(a=[{"b": 1}]), call(a=[{"b": 1.0}]), True),
-        (call(a=1), call(a=True), False),
-        (call(a=1), call(a="1"), False),
-        (call(a=None), call(), False),
-        (call(a=1), call(a=2), False),
-        (call("f"), call("g"), False),
-    ],
-)
+@pytest.mark.parametrize(("expected", "made", "same"), table(__file__, "COMPARED"))
 def test_arguments_are_compared_as_json(expected: Any, made: Any, same: bool):
     """evaluation: Arguments are compared as JSON."""
     assert compare([expected], [made]).exact is same
@@ -91,24 +80,7 @@ def test_an_expected_value_without_a_json_form_is_refused(value: Any):
     assert caught.value.field == "expected"
 
 
-@pytest.mark.parametrize(
-    ("expected", "made", "same"),
-    [
-        (call("plan", places=[]), call("plan", places=[], days=3), True),
-        (call("plan", places=[]), call("plan", places=[], note=None), True),
-        (
-            call("plan", places=[{"city": "Paris"}]),
-            call("plan", places=[{"city": "Paris", "country": "FR"}]),
-            True,
-        ),
-        (
-            call("plan", places=[{"city": "Paris"}]),
-            call("plan", places=[{"city": "Paris", "country": "US"}]),
-            False,
-        ),
-        (call("plan", places=[]), call("plan", places=[], days=4), False),
-    ],
-)
+@pytest.mark.parametrize(("expected", "made", "same"), table(__file__, "DEFAULTS"))
 def test_a_default_that_is_left_out_is_the_default(expected: Any, made: Any, same: bool):
     """evaluation: A default that is left out is the default."""
     assert compare([expected], [made], [plan]).exact is same
@@ -155,17 +127,7 @@ def at(when: dt.datetime | None = None, others: list[dt.datetime] | None = None)
     """A tool of times."""
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", True),
-        ("2026-01-01t00:00:00z", "2025-12-31T23:30:00.000-00:30", True),
-        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", False),
-        ("2026-01-01T00:00:00", "2026-01-01T00:00:00Z", False),  # nobody knows where the first clock is
-        ("soon", "soon", True),
-        ("9999-12-31T23:59:59-23:00", "9999-12-31T23:59:59-23:00", True),
-    ],
-)
+@pytest.mark.parametrize(("one", "other", "same"), table(__file__, "TIMES"))
 def test_times_with_offsets(one: str, other: str, same: bool):
     """evaluation: Times compare as times."""
     for first, second in (
@@ -176,17 +138,7 @@ def test_times_with_offsets(one: str, other: str, same: bool):
         assert compare([first], [second]).exact is (one == other)
 
 
-@pytest.mark.parametrize(
-    "gold",
-    [
-        {"name": "", "args": {}},
-        {"name": "nowhen", "args": {}},
-        {"name": "at", "args": {"when": 5}},
-        {"name": "at", "args": {"then": "2026-01-01T00:00:00Z"}},
-        {"name": "at", "args": "{}"},
-        {"type": "function", "function": {"name": "at", "arguments": "{'when': None}"}},
-    ],
-)
+@pytest.mark.parametrize("gold", table(__file__, "FAULTY"))
 def test_a_faulty_expected_call(gold: Any):
     """evaluation: A faulty expected call is an error of the data."""
     with pytest.raises(InvalidOption) as caught:

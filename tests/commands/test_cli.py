@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from processes import run_python
 from support import bytes_of
+from tables import table
 
 import sigadapt
 from sigadapt.commands import main
@@ -125,20 +126,7 @@ def test_a_terminal_that_lacks_characters_gets_escapes(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (["show", "--tools", TOOLS], 0),
-        (["show", "--tools", "commands.programs:UNDESCRIBED"], 1),
-        (["show", "--tools", "nowhere:TOOLS"], 2),
-        (["read", "{answer}"], 0),
-        (["read", "{answer}", "--tools", TOOLS], 1),
-        (["read", "{answer}", "--wire", "telegraph"], 2),
-        (["show", ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini"], 0),
-        (["show", ASSIST, "-t", TOOLS, "-m", "nonsense"], 1),
-        (["show", "nowhere:Assist"], 2),
-    ],
-)
+@pytest.mark.parametrize(("words", "code"), table(__file__, "EXIT_CODES"))
 def test_the_exit_code_says_what_happened(words: list[str], code: int, answer: Path) -> None:
     """command-line: The exit code says what happened."""
     assert main([word.format(answer=answer) for word in words]) == code

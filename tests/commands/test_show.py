@@ -10,6 +10,7 @@ from typing import Any, cast
 import dspy
 import pytest
 from commands import programs
+from tables import table
 
 import sigadapt
 from sigadapt.commands import main
@@ -166,28 +167,7 @@ def test_long_bodies_are_cut_on_request(capsys: pytest.CaptureFixture[str]) -> N
         assert f'{text}… ({len(row["content"])} characters)"' in shown
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["commands.programs:Nothing"], "cannot be loaded"),
-        (["commands.programs:get_weather"], "is a function, not a dspy.Signature"),
-        (["nowhere:Assist"], "cannot be loaded"),
-        (["a -> b -> c"], "is not a signature"),
-        ([ASSIST, "-i", "nothing=1"], "does not set an input field"),
-        ([ASSIST, "-i", "days=many"], "is not JSON"),
-        ([ASSIST, "-t", "commands.programs:SCHEMA"], "tool"),
-        (["question -> answer", "-t", TOOLS], "has no tools field"),
-        (["commands.programs:EMPTY"], "Empty has no predictors"),
-        (["commands.programs:PIPELINE", "-t", TOOLS], "takes no tools"),
-        (["commands.programs:PIPELINE", "-i", "question=Why?"], "does not set an input field"),
-        ([ASSIST, "-t", TOOLS, "--react"], "has a tools field of its own"),
-        (["commands.programs:PROGRAM", "--react"], "has a tools field of its own"),
-        (["tools -> answer", "--react"], "dspy.ReActV2 refuses this"),
-        ([ASSIST, "--adapter", "telegraph"], "not one of 'chat', 'json', 'xml'"),
-        ([ASSIST, "--model-type", "telegraph"], "not one of 'chat', 'responses'"),
-        ([], "there is nothing to show"),
-    ],
-)
+@pytest.mark.parametrize(("words", "told"), table(__file__, "NOT_SHOWN"))
 def test_what_cannot_be_shown_is_one_sentence(
     words: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,24 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from internals import excerpt_of, printable
 from support import json_values
+from tables import table
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "path", "marked"),
-    [
-        ('{"city": 42}', "schema_mismatch", "/city", "42"),
-        ('{"a": {"b": [1, "x"]}}', "schema_mismatch", "/a/b/1", '"x"'),
-        ('{"a/b": {"~": 1}}', "schema_mismatch", "/a~1b/~0", "1"),
-        ('{"a": {}}', "schema_mismatch", "/a/b", "{}"),
-        ("{}", "schema_mismatch", "", "{}"),
-        ('{"city": "Par', "truncated", None, ""),
-        ("[1, 2]", "not_an_object", None, "[1, 2]"),
-        ('{"a": nope}', "invalid_json", None, "nope}"),
-        ('{"a": NaN}', "invalid_json", None, "NaN"),
-        ('{"a":1,"b":2,"a":3}', "duplicate_key", None, '"a"'),
-        ('{"a" : 1, "ä": {"a" :1, "a" : 2}}', "duplicate_key", None, '"a"'),
-    ],
-)
+@pytest.mark.parametrize(("text", "code", "path", "marked"), table(__file__, "MARKED"))
 def test_the_place_is_marked(text: str, code: str, path: str | None, marked: str) -> None:
     """rendering: The place of a flaw is marked."""
     excerpt = excerpt_of(text, code, path)

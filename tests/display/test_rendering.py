@@ -14,23 +14,12 @@ from processes import run_python
 from rich.cells import cell_len
 from rich.console import Console
 from signatures.tool_functions.served_tools import Call, serving, turn
+from tables import table
 
 import sigadapt
 from sigadapt import Choice, ToolCallParseError, ToolCalls, ToolDecls, choice_from_response
 
-TOOLS: list[Any] = [
-    {
-        "name": "get_weather",
-        "description": "Weather forecast for a city.",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["city"],
-        },
-    },
-    {"name": "pay", "description": "Pay.", "requires_confirmation": True},
-    {"type": "web_search_20250305", "name": "web_search"},
-]
+TOOLS: list[Any] = table(__file__, "TOOLS")
 
 
 def chat(*calls: tuple[str, str], text: str | None = None, finish: str = "tool_calls") -> dict[str, Any]:

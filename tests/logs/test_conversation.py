@@ -337,19 +337,7 @@ def test_settings() -> None:
     assert "sk-fake" not in repr(conversation)
 
 
-NONE: list[Any] = [
-    {},
-    [],
-    None,
-    "text",
-    {"model": "m", "input": "hi", "encoding_format": "float"},
-    {"model": "text-embedding-3-small", "input": "hi"},
-    {"model": "tts-1", "input": "hi", "voice": "alloy"},
-    {"choices": [{"message": {"content": "hi"}}]},
-    {"candidates": []},
-    {"object": "response", "output": []},
-    {"model": "m", "messages": []},
-]
+NONE: list[Any] = table(__file__, "NONE")
 
 
 @pytest.mark.parametrize("body", NONE)
@@ -372,17 +360,7 @@ async def test_async() -> None:
         assert (await conversation.program().acall(**conversation.inputs())).answer == "ok"
 
 
-EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
-LATER: dict[str, Any] = {
-    "model": "claude-opus-5",
-    "max_tokens": 9,
-    "tools": [
-        {"name": "now", "input_schema": EMPTY},
-        {"name": "later", "input_schema": EMPTY, "defer_loading": True},
-        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
-    ],
-    "messages": [{"role": "user", "content": "?"}],
-}
+LATER: dict[str, Any] = table(__file__, "LATER")
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "openai", "responses", "gemini"])

@@ -7,6 +7,7 @@ from typing import Any, cast
 import dspy
 import pytest
 from support import serving
+from tables import table
 
 import sigadapt
 from sigadapt import ToolCalls, ToolResults, metrics, rounds
@@ -142,25 +143,7 @@ def judged(run: Any, **wanted: Any) -> tuple[float, str]:
     return round(verdict.score, 3), verdict.feedback
 
 
-@pytest.mark.parametrize(
-    ("wanted", "score", "feedback"),
-    [
-        ({"order": ["find", "add", "submit"]}, 1, "The run is as expected."),
-        ({"order": ["add", "find"]}, 0.5, "was not called in its place: expected add, find."),
-        ({"order": ["find", "find", "book", "add"]}, 0.75, "book was not called in its place"),
-        ({"required": ["add"]}, 1, "The run is as expected."),
-        ({"required": ["add", "add"]}, 0.5, "add was called 1 of 2 times."),
-        ({"required": ["find", "book"]}, 0.5, "book was called 0 of 1 times."),
-        ({"forbidden": ["book"]}, 1, "The run is as expected."),
-        ({"forbidden": ["add"]}, 0, "add must not be called."),
-        ({"redundant": 0}, 0.75, "The call find(city='Rome') repeats an earlier one."),
-        ({"redundant": 1}, 1, "The run is as expected."),
-        ({"rounds": 3}, 1, "The run is as expected."),
-        ({"rounds": 2}, 0.667, "The run took 3 rounds, and at most 2 are wanted."),
-        ({"required": ["book"], "forbidden": ["book"]}, 0.5, "book was called 0 of 1 times."),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("wanted", "score", "feedback"), table(__file__, "JUDGED"), ids=str)
 def test_a_run_is_judged(wanted: dict[str, Any], score: float, feedback: str):
     """runs: Order, required, forbidden, redundant and rounds are judged."""
     twice = Answer(calls=[Call("find", {"city": "Rome"}), Call("find", {"city": "Rome"})])

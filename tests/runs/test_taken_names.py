@@ -13,6 +13,7 @@ from dspy.adapters import ChatAdapter
 from dspy.adapters.base import Adapter
 from dspy.adapters.types.tool import Tool
 from dspy.utils.callback import BaseCallback
+from tables import table
 
 import sigadapt
 from sigadapt.errors import InvalidSignature
@@ -28,18 +29,7 @@ BETWEEN: list[Any] = [
 
 OPTIONS = ("config", "demos", "lm", "max_iters", "new_signature", "tool_calls", "next_thought", "completions")
 ATTRIBUTES = ("signature", "instructions", "fields", "input_fields", "output_fields")
-USUAL = (
-    "calls",
-    "results",
-    "configuration",
-    "prediction",
-    "state",
-    "deps",
-    "run",
-    "name",
-    "arguments",
-    "text",
-)
+USUAL: Any = table(__file__, "USUAL")
 
 
 def names() -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import json_values
+from tables import table
 
 from sigadapt import InvalidToolCall, choice_from_response
 
@@ -22,20 +23,7 @@ def read(text: str, *, cut_off: bool = False) -> Any:
     return call
 
 
-@pytest.mark.parametrize(
-    ("text", "args"),
-    [
-        ('{"city":"Paris"}', {"city": "Paris"}),
-        (' \n{"city":"Paris"} ', {"city": "Paris"}),
-        ("", {}),
-        ("  \n", {}),
-        ("null", {}),
-        ("{}", {}),
-        ('{"n":123456789012345678901234567890}', {"n": 123456789012345678901234567890}),
-        ('{"a":{"b":[1,{"c":null}]}}', {"a": {"b": [1, {"c": None}]}}),
-        ('{"text":"1e999"}', {"text": "1e999"}),
-    ],
-)
+@pytest.mark.parametrize(("text", "args"), table(__file__, "OBJECTS"))
 def test_an_object_comes_out_as_it_was_sent(text: str, args: dict[str, Any]) -> None:
     """response-choice: Arguments come out as they were sent."""
     assert read(text).args == args
@@ -75,29 +63,7 @@ def test_what_is_no_object_is_a_flaw_with_its_code(text: str, code: str) -> None
     assert flaw.path is None
 
 
-@pytest.mark.parametrize(
-    ("text", "cut_off", "message"),
-    [
-        ("[1]", False, "the arguments are an array, not an object: [1]"),
-        (
-            f"[{'1,' * 99}1]",
-            False,
-            f"the arguments are an array, not an object: [{'1,' * 59}1… (201 characters)",
-        ),
-        ('"a"', False, 'the arguments are a string, not an object: "a"'),
-        ("true", False, "the arguments are a boolean, not an object: true"),
-        ("4", False, "the arguments are a number, not an object: 4"),
-        ("4.5", True, "the arguments are a number, not an object: 4.5"),
-        ('{"a":1e999}', False, 'a number is too large for a double: {"a":1e999}'),
-        ('{"a":1,"a":2}', True, 'duplicate key "a" at line 1 column 12: {"a":1,"a":2}'),
-        ("{", False, "the arguments are not JSON (EOF while parsing an object at line 1 column 1): {"),
-        (
-            "{" + "x" * 200,
-            True,
-            f"the answer was cut off inside the arguments: …{'x' * 120} (201 characters)",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "cut_off", "message"), table(__file__, "FLAWS"))
 def test_a_flaw_says_what_is_wrong_and_shows_it(text: str, cut_off: bool, message: str) -> None:
     """response-choice: Arguments that are no object become a tagged bad call.
     tool-call-outputs: An error's sentence has a readable length.

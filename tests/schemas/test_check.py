@@ -8,6 +8,7 @@ import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import table
 
 from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
@@ -28,18 +29,7 @@ def flaw(parameters: Any, args: dict[str, Any]) -> Any:
     return ToolDecl("f", parameters=parameters).flaw_of(args)
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"type": "object"},
-        {"properties": {}},
-        {"required": ["a"]},
-        {"anyOf": [{"type": "object"}]},
-        {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}},
-        {"type": "object", "$schema": "https://example.com/of-my-own", "x-note": {"type": "dict"}},
-        of(type={"type": "string"}, default={"type": "string", "default": {"type": "dict"}}),
-    ],
-)
+@pytest.mark.parametrize("parameters", table(__file__, "UNCHANGED"))
 def test_object_schemas_are_taken_unchanged(parameters: dict[str, Any]):
     """tool-declarations: A dict schema passes through unchanged."""
     before = json.dumps(parameters)
@@ -72,21 +62,7 @@ def test_invalid_schemas_are_refused_with_their_place(parameters: Any, path: str
     assert (error.code, error.path) == ("invalid_schema", path)
 
 
-@pytest.mark.parametrize(
-    ("word", "hint"),
-    [
-        ("dict", "Use 'object'."),
-        ("float", "Use 'number'."),
-        ("int", "Use 'integer'."),
-        ("STRING", "Use 'string'."),
-        ("bool", "Use 'boolean'."),
-        ("tuple", "Use 'array'."),
-        ("None", "Use 'null'."),
-        ("any", "Leave `type` out to allow any value."),
-        ("strin", "Use 'string'."),
-        ("frob", "Use one of object, string, integer, number, boolean, array, null."),
-    ],
-)
+@pytest.mark.parametrize(("word", "hint"), table(__file__, "HINTS"))
 def test_type_words_get_a_hint(word: str, hint: str):
     """tool-declarations: A type word that is not JSON Schema's is refused with a hint."""
     error = refusal(of(a={"anyOf": [{"type": ["null", word]}]}))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import table
 
 from sigadapt import ToolDecls
 from sigadapt.errors import InvalidToolDecl
@@ -19,25 +20,7 @@ def in_json_schema(schema: Any) -> Any:
     return decl.parameters["properties"]["p"]
 
 
-PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    (
-        {"type": "OBJECT", "properties": {"type": {"type": "STRING"}, "A": {"type": "ARRAY", "items": {}}}},
-        {"type": "object", "properties": {"type": {"type": "string"}, "A": {"type": "array", "items": {}}}},
-    ),
-    ({"type": "ARRAY", "items": {"type": "NUMBER"}}, {"type": "array", "items": {"type": "number"}}),
-    ({"minItems": "2", "maxLength": 3}, {"minItems": 2, "maxLength": 3}),
-    ({"any_of": [{"type": "NULL"}], "max_length": 3}, {"anyOf": [{"type": "null"}], "maxLength": 3}),
-    (
-        {"type": "STRING", "nullable": True, "enum": ["A"]},
-        {"type": ["string", "null"], "enum": ["A", None]},
-    ),
-    (
-        {"anyOf": [{"type": "STRING"}], "nullable": True},
-        {"anyOf": [{"type": "string"}, {"type": "null"}]},
-    ),
-    ({"type": "STRING", "nullable": False}, {"type": "string"}),
-    ({"description": "STRING", "default": "OBJECT"}, {"description": "STRING", "default": "OBJECT"}),
-]
+PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = table(__file__, "PAIRS")
 
 
 @pytest.mark.parametrize(("theirs", "ours"), PAIRS)

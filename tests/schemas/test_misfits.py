@@ -75,27 +75,7 @@ def test_a_place_out_of_sight_is_told_by_the_innermost_around_it():
     assert len(message) < 700
 
 
-CASES: list[tuple[Json, Any, list[str | int], str]] = [
-    ({"anyOf": [{"type": "integer", "minimum": 5}, {"type": "null"}]}, 3, [], "minimum"),
-    ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "x", [], "fits no alternative"),
-    ({"oneOf": [{"type": "integer"}, {"minimum": 0}]}, 1, [], "more than one"),
-    ({"anyOf": ALTERNATIVES[3:]}, {"op": "eq", "field": "a", "value": 1}, ["value"], "string"),
-    ({"not": {"type": "integer"}}, 1, [], "not allowed"),
-    ({"if": {"type": "integer"}, "then": {"minimum": 5}}, 1, [], "minimum"),
-    ({"if": {"type": "integer"}, "else": {"maxLength": 1}}, "xx", [], "longer"),
-    ({"allOf": [{"items": {"items": {"type": "integer"}}}]}, [[1], [2, "x"]], [1, 1], "integer"),
-    ({"prefixItems": [{}, {"type": "string"}], "items": False}, ["x", 1], [1], "string"),
-    ({"prefixItems": [{}], "items": False}, ["x", 1], [1], "no value is allowed"),
-    ({"propertyNames": {"maxLength": 2}}, {"long": 1}, [], "longer than 2"),
-    ({"patternProperties": {"^n": {"type": "integer"}}}, {"n1": 1, "n2": "x"}, ["n2"], "integer"),
-    ({"properties": {"a": False}}, {"a": 1}, ["a"], "no value is allowed"),
-    ({"properties": {"a": {}}, "additionalProperties": False}, {"a": 1, "b": 2}, [], "'b'"),
-    ({"dependentSchemas": {"a": {"required": ["b"]}}}, {"a": 1}, [], '"b"'),
-    ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, [], '"b"'),
-    ({"contains": {"type": "integer"}, "minContains": 2}, [1, "x"], [], "None of"),
-    ({"contains": {"type": "integer"}, "maxContains": 1}, [1, 2], [], "None of"),
-    ({"properties": {"a": {}}, "unevaluatedProperties": False}, {"b": 1}, [], "'b'"),
-]
+CASES: list[tuple[Json, Any, list[str | int], str]] = table(__file__, "CASES")
 
 
 @pytest.mark.parametrize(("part", "value", "keys", "words"), CASES)

@@ -7,6 +7,7 @@ from typing import Any
 import dspy
 import pytest
 from support import Ask, lm_of
+from tables import table
 
 import sigadapt
 from sigadapt.errors import InvalidToolDecl
@@ -45,49 +46,14 @@ def refused_at(parameters: Json) -> str | None:
     return caught.value.path
 
 
-@pytest.mark.parametrize(
-    ("part", "path"),
-    [
-        ({"type": "object"}, "/properties/p"),
-        ({"type": ["object", "null"]}, "/properties/p"),
-        ({"anyOf": [{"type": "object"}, {"type": "null"}]}, "/properties/p/anyOf/0"),
-        ({"type": "array", "items": {"type": "object"}}, "/properties/p/items"),
-        ({"type": "array", "prefixItems": [{"type": "object"}]}, "/properties/p/prefixItems/0"),
-        ({**OPEN, "additionalProperties": True}, "/properties/p/additionalProperties"),
-        ({"type": "object", "additionalProperties": TEXT}, "/properties/p/additionalProperties"),
-        ({**OPEN, "type": ["object", "null"], "required": []}, "/properties/p/properties/t"),
-        ({**OPEN, "unevaluatedProperties": TEXT}, "/properties/p/unevaluatedProperties"),
-        ({**OPEN, "required": ["t", "u"]}, "/properties/p/required"),
-        ({}, "/properties/p"),
-        ({"description": "anything"}, "/properties/p"),
-        (True, "/properties/p"),
-        ({"$ref": "#/x-own"}, "/properties/p/$ref"),
-        ({"$ref": "#anchor"}, "/properties/p/$ref"),
-        ({"$ref": "#/$defs/D"}, "/$defs/D"),
-    ],
-)
+@pytest.mark.parametrize(("part", "path"), table(__file__, "REFUSED"))
 def test_what_would_mean_something_else_is_refused_with_its_place(part: Any, path: str):
     """request-shaping: A schema that strict mode cannot take is refused."""
     defs = {"D": {"type": "object"} if "$defs" in str(part) else {**CLOSED, "$anchor": "anchor"}}
     assert refused_at(of(part, **{"$defs": defs, "x-own": OPEN})) == path
 
 
-@pytest.mark.parametrize(
-    ("part", "closed"),
-    [
-        (OPEN, ("/properties/p",)),
-        ({**OPEN, "type": ["object", "null"]}, ("/properties/p",)),
-        ({"anyOf": [OPEN, {"type": "null"}]}, ("/properties/p/anyOf/0",)),
-        ({"type": "array", "items": OPEN}, ("/properties/p/items",)),
-        ({"$ref": "#/$defs/D"}, ("/$defs/D",)),
-        ({"type": "object", "properties": {}}, ("/properties/p",)),
-        ({"properties": {"t": TEXT}, "required": ["t"]}, ("/properties/p",)),
-        (CLOSED, ()),
-        ({"type": "object", "additionalProperties": False}, ()),
-        ({"$ref": "#"}, ()),
-        ({"enum": [{"a": 1}, None]}, ()),
-    ],
-)
+@pytest.mark.parametrize(("part", "closed"), table(__file__, "CLOSED_AT"))
 def test_what_is_closed_is_told(part: Json, closed: tuple[str, ...]):
     """request-shaping: An object that is closed is on record."""
     parameters = of(part, **({"$defs": {"D": OPEN}} if "$defs" in str(part) else {}))

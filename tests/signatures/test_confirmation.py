@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import json_values, turn_of
+from tables import table
 
 from sigadapt import (
     Confirmation,
@@ -287,41 +288,10 @@ def test_a_call_runs_declared_functions_alone():
         ToolCall(id="c", name="send", args={"to": 1}).execute([send])
 
 
-EUR = {"type": "integer", "default": 1000}
-FAST = {"properties": {"fee": {"default": 9}}}
 MODE = {"mode": {"type": "string", "default": "slow"}, "eur": {"type": "integer"}}
-IS_FAST = {"properties": {"mode": {"const": "fast"}}, "required": ["mode"]}
 
 
-@pytest.mark.parametrize(
-    ("schema", "args", "shown"),
-    [
-        ({"if": IS_FAST, "then": FAST}, {"mode": "fast"}, {"mode": "fast", "fee": 9}),
-        ({"if": IS_FAST, "then": FAST}, {}, {"mode": "slow"}),
-        ({"if": IS_FAST, "else": FAST}, {}, {"mode": "slow", "fee": 9}),
-        ({"if": {"not": IS_FAST}, "then": FAST}, {}, {"mode": "slow", "fee": 9}),
-        ({"allOf": [{"if": IS_FAST, "then": True, "else": FAST}]}, {}, {"mode": "slow", "fee": 9}),
-        (
-            {"allOf": [{"$ref": "#/$defs/x"}], "$defs": {"x": {"if": IS_FAST, "then": FAST}}},
-            {},
-            {"mode": "slow"},
-        ),
-        ({"dependentSchemas": {"eur": FAST}}, {"eur": 1}, {"eur": 1, "mode": "slow", "fee": 9}),
-        ({"dependentSchemas": {"eur": FAST}}, {}, {"mode": "slow"}),
-        ({"dependentSchemas": {"mode": FAST}}, {}, {"mode": "slow", "fee": 9}),
-        ({"dependencies": {"mode": FAST, "fee": ["mode"]}}, {}, {"mode": "slow", "fee": 9}),
-        (
-            {"dependentSchemas": {"fee": {"properties": {"cur": {"default": "EUR"}}}, "mode": FAST}},
-            {},
-            {"mode": "slow", "fee": 9, "cur": "EUR"},
-        ),
-        ({"anyOf": [{"if": IS_FAST, "else": FAST}]}, {}, {"mode": "slow", "fee": 9}),
-        ({"properties": {"eur": {"$ref": "#/$defs/E"}}, "$defs": {"E": EUR}}, {}, {"eur": 1000}),
-        ({"properties": {"eur": {"anyOf": [{"type": "null"}, EUR]}}}, {}, {"eur": 1000}),
-        ({"properties": {"eur": {"allOf": [{"$ref": "#/$defs/E"}]}}, "$defs": {"E": EUR}}, {}, {"eur": 1000}),
-        ({"properties": {}, "allOf": [{"properties": {"eur": EUR}}]}, {}, {"eur": 1000}),
-    ],
-)
+@pytest.mark.parametrize(("schema", "args", "shown"), table(__file__, "DEFAULTS"))
 def test_a_default_is_shown_wherever_it_stands_and_runs(schema: Any, args: Any, shown: Any):
     """confirmation: A default behind a condition that holds is shown, and runs.
     confirmation: Who decides sees the arguments with their defaults.

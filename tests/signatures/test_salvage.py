@@ -7,20 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from internals import Flaw, parse_arguments, repair, unwrap, without_leaked_tokens
+from tables import table
 
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls
 from sigadapt.errors import CallCode
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "city": {"type": "string"},
-        "days": {"type": "integer"},
-        "tags": {"type": "array", "items": {"$ref": "#/$defs/Tag"}},
-        "any": {},
-    },
-    "$defs": {"Tag": {"type": "string", "minLength": 2}},
-}
+SCHEMA: dict[str, Any] = table(__file__, "SCHEMA")
 DECLS = ToolDecls([{"name": "f", "parameters": SCHEMA}])
 
 
@@ -31,18 +23,7 @@ def bad(arguments: str, code: CallCode | None = None, name: str | None = "f") ->
     return ToolCalls(tool_calls=[], invalid=(call,))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "args"),
-    [
-        ("{'city': 'Paris'}", {"city": "Paris"}),
-        ('{"city":"Paris"', {"city": "Paris"}),
-        ('{"city":"Paris",}', {"city": "Paris"}),
-        ('```json\n{"city":"Paris"}\n```', {"city": "Paris"}),
-        ("{'city': 'the city of light', 'days': 2,}", {"city": "the city of light", "days": 2}),
-        ('{"any":[{"b":1},{"b":2}],}', {"any": [{"b": 1}, {"b": 2}]}),
-        ('{"any":{"b":"one\ncity\\nb"},"city":"b",}', {"any": {"b": "one\ncity\nb"}, "city": "b"}),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "args"), table(__file__, "REPAIRED"))
 def test_broken_json_is_repaired_and_marked(arguments: str, args: dict[str, Any]) -> None:
     """asked-for-leniency: Repaired arguments are marked and keep their text."""
     (call,) = repair(bad(arguments))
@@ -76,18 +57,7 @@ def test_what_cannot_be_known_is_left_alone(arguments: str, code: CallCode) -> N
     assert repair(calls) == calls
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        {"city": "3"},
-        {"any": "3"},
-        {"days": "three"},
-        {"tags": '["a"]'},
-        {"days": "null"},
-        {"days": '1,"x":2'},
-        {"days": 1.5},
-    ],
-)
+@pytest.mark.parametrize("args", table(__file__, "KEPT"))
 def test_what_fits_as_text_or_never_fits_stays(args: dict[str, Any]) -> None:
     """asked-for-leniency: A text stays a text where its schema takes one."""
     calls = ToolCalls(tool_calls=[ToolCall(id="c", name="f", args=args)])
@@ -113,21 +83,7 @@ def test_repair_never_raises_and_never_invents_a_good_call_of_a_good_one(argumen
 NAMES = ("f", "get_weather", "g<|x|>")
 
 
-@pytest.mark.parametrize(
-    ("name", "cut"),
-    [
-        ("f<|channel|>commentary", "f"),
-        ("f <|constrain|>json", "f"),
-        ("get_weather<|channel|>commentary<|constrain|>json", "get_weather"),
-        ("f<｜tool▁sep｜>", "f"),  # noqa: RUF001
-        ("g<|x|>", "g<|x|>"),
-        ("ff<|channel|>commentary", None),
-        ("<|channel|>f", None),
-        ("f_", None),
-        ("f<b>", None),
-        ("f|channel|", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "cut"), table(__file__, "LEAKED"))
 def test_a_leaked_token_is_cut(name: str, cut: str | None) -> None:
     """asked-for-leniency: A leaked token is cut from a name."""
     good = ToolCalls([ToolCall(id="c", name=name, args={})])

@@ -12,6 +12,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import Context, MCPServer
 from signatures.tool_functions.served_tools import agent_of, serving, submits, turn
 from support import lm_of
+from tables import table
 
 import sigadapt
 from sigadapt import InputNeeded, ToolCalls, ToolDecl, ToolDecls, Toolset
@@ -227,18 +228,7 @@ def test_a_servers_parameter_may_have_any_name(name: str) -> None:
     assert (result.value, session.seen) == ("done", [{name: "v"}])
 
 
-ADDRESSES = {
-    "https://login.test/a?b=c#d": True,
-    "HTTPS://login.test/": True,
-    "http://localhost:8080/x": True,
-    "javascript:alert(1)": False,
-    "JavaScript:alert(1)": False,
-    "java\nscript:alert(1)": False,
-    "data:text/html,x": False,
-    "file:///etc/passwd": False,
-    "//evil.test/x": False,
-    "https:": False,
-}
+ADDRESSES: Any = table(__file__, "ADDRESSES")
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -255,20 +245,7 @@ def test_a_person_is_sent_to_web_addresses_alone(address: str) -> None:
         assert (got[0].is_error, address in str(got[0].value)) == (True, False)
 
 
-DISK = {"code": -32000, "message": "the disk is full"}
-BUILT = {"content": [{"type": "text", "text": "built"}]}
-TASKS: dict[str, tuple[dict[str, Any], str]] = {
-    "completed": ({"status": "completed", "result": BUILT}, "built"),
-    "working": ({"status": "working"}, "waits"),
-    "asks": ({"status": "input_required"}, "waits"),
-    "failed": ({"status": "failed", "result": BUILT}, "fails"),
-    "failed, and says why": ({"status": "failed", "error": DISK}, "is failed: the disk is full"),
-    "cancelled": ({"status": "cancelled", "result": BUILT}, "is cancelled: no reason"),
-    "no status": ({"result": BUILT}, "fails"),
-    "another word": ({"status": "COMPLETED", "result": BUILT}, "fails"),
-    "a list": ({"status": ["completed"], "result": BUILT}, "fails"),
-    "another task": ({"status": "completed", "taskId": "t2", "result": BUILT}, "fails"),
-}
+TASKS: dict[str, tuple[dict[str, Any], str]] = table(__file__, "TASKS")
 
 
 @pytest.mark.parametrize("name", TASKS)

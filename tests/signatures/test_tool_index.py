@@ -7,40 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from internals import ToolIndex
 from support import json_values
+from tables import table
 
 Json = dict[str, Any]
-TOOLS: list[Json] = [
-    {"name": "getUserProfile", "description": "Read who somebody is."},
-    {"name": "HTTPServer.restart_all", "description": "Start again."},
-    {
-        "name": "f",
-        "parameters": {
-            "properties": {
-                "to": {
-                    "type": "object",
-                    "properties": {"zipCode": {"type": "string", "description": "Where parcels go."}},
-                },
-                "unit": {"enum": ["furlong", 7, None]},
-            }
-        },
-    },
-    {"name": "天気", "description": "東京の天気を調べる"},
-    {"name": "überweisen", "description": "Geld senden"},
-]
+TOOLS: list[Json] = table(__file__, "TOOLS")
 
 
-@pytest.mark.parametrize(
-    ("query", "name"),
-    [
-        ("user profiles", "getUserProfile"),
-        ("get_user_profile", "getUserProfile"),
-        ("http servers", "HTTPServer.restart_all"),
-        ("the ZIP of a parcel", "f"),
-        ("furlongs", "f"),
-        ("今日の天気", "天気"),
-        ("Überweisen!", "überweisen"),
-    ],
-)
+@pytest.mark.parametrize(("query", "name"), table(__file__, "FOUND"))
 def test_a_tool_is_found_by_its_words(query: str, name: str):
     """tool-search: A tool is found by the words of its declaration."""
     assert ToolIndex(TOOLS).best(query, 5)[:1] == [name]

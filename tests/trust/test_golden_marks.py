@@ -8,20 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import table
 
 from sigadapt import InputNeeded, ToolCalls, ToolDecl, ToolResults
 from sigadapt.trust import drift_of, is_signed, pins_of, sign
 
 SECRET, SECOND = "s" * 32, "t" * 32
 PLAIN = ToolCalls([{"id": "a", "name": "f", "args": {"n": 5, "t": "x", "b": True, "z": None}}])
-ODD_ARGS: dict[str, Any] = {
-    "x": 1.5,
-    "big": 12345678901234567890,
-    "e": 1e21,
-    "neg": -0.0,
-    "u": "a\u2028b",
-    "o": {"b": 1, "a": [1, 2, {}]},
-}
+ODD_ARGS: dict[str, Any] = table(__file__, "ODD_ARGS")
 ODD = ToolCalls([{"id": "\u00e9", "name": "f.g", "args": ODD_ARGS}])
 BAD = {"id": "b", "name": "f", "arguments": "{", "index": 0, "code": "invalid_json", "message": "cut"}
 INVALID = ToolCalls.model_validate({"tool_calls": [], "invalid": [BAD]})
@@ -88,29 +82,7 @@ PINNED: list[Any] = [
     },
     {"type": "web_search", "max_uses": 2},
 ]
-PINS: dict[str, Any] = {
-    "search": {
-        "/description": "v1:320d8ab2baa030a6d11a36bfc2db877990b3d65acb7f03992d1f134685ed1d87",
-        "/parameters/type": "v1:626992da9517ee49930ee1340383a0cc334563d9aa429619a17842d0eeecb524",
-        "/parameters/properties/query": "v1:00404e686415370f1711c4d7acfa2905444d3cf23cef2e10c47d445ebe690f96",
-        "/parameters/properties/limit": "v1:56b50f3a057429011142546d9fd2f6ba66b4d843cb860ed4a9201b1c135189eb",
-        "/parameters/required": "v1:505ff151e09e4abb25a421353c03fa0ef8e108fe7a78caf71f38dc6f337814a0",
-        "/parameters/additionalProperties": "v1:"
-        "fcbcf165908dd18a9e49f7ff27810176db8e9f63b4352213741664245224f8aa",
-        "/returns/type": "v1:e9e5c1c9e4f6277339d1bcde0733a59bd42f8731f449da6dc13010a916930d48",
-        "/requires_confirmation": "v1:b5bea41b6c623f7c09f1bf24dcae58ebab3c0cdd90ad966bc43a45b44867e12b",
-        "/strict": "v1:fcbcf165908dd18a9e49f7ff27810176db8e9f63b4352213741664245224f8aa",
-    },
-    "g": {
-        "/description": "v1:3417f380bf0c12b8f097a0c588513bb0981f7bb90aab051bd3cefe7ff2e84051",
-        "/parameters/type": "v1:626992da9517ee49930ee1340383a0cc334563d9aa429619a17842d0eeecb524",
-        "/parameters/properties/n": "v1:8d958b1ca661e002046936add266226bfbc82a51aba43a70cfe40267ffed4c4a",
-    },
-    "<web_search>": {
-        "/type": "v1:6acf037c8a691e01742cdd590e4af551cad093a6cee85a13d2605ede5518b4b5",
-        "/max_uses": "v1:d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35",
-    },
-}
+PINS: dict[str, Any] = table(__file__, "PINS")
 
 
 def test_pins_are_as_they_were() -> None:

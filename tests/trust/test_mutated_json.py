@@ -16,6 +16,7 @@ from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import Talk, lm_of, turn_of
+from tables import table
 
 import sigadapt
 from sigadapt import (
@@ -47,18 +48,7 @@ def pay(to: str = "", eur: int = 1) -> str:
 
 TOOLS = ToolDecls([ToolDecl.of(pay, requires_confirmation=True), look_up])
 SEARCH = {"id": "s", "name": "search_tools", "arguments": "{}", "index": 0, "query": "q", "found": ["a"]}
-STATES: list[Any] = [
-    {"dialect": "openai-chat", "blocks": [{"reasoning": "x"}], "endpoint": 5},
-    {"dialect": 5, "blocks": []},
-    {
-        "dialect": "anthropic",
-        "blocks": [{"type": "text", "text": 5}],
-        "ids": ["c"],
-        "fields": {"container": 5},
-    },
-    {"dialect": "gemini", "blocks": [{"text": 5}]},
-    {"dialect": "openai-responses", "blocks": [{"type": 5}]},
-]
+STATES: list[Any] = table(__file__, "STATES")
 OTHERS: list[Any] = [*STATES, "c1", [1], ["x"], [[]], [{}], {"type": []}, {"rounds": 5}, 2**70, "{"]
 ODD: Any = JSON | st.sampled_from(OTHERS)
 

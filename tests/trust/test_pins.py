@@ -8,22 +8,13 @@ import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
+from tables import table
 
 from sigadapt import ToolDecls, Toolset
 from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.trust import Drift, drift_of, pinned, pins_of
 
-TOOL: dict[str, Any] = {
-    "name": "find",
-    "description": "Find a book.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {"title": {"type": "string"}, "limit": {"type": "integer", "default": 5}},
-        "required": ["title"],
-    },
-    "outputSchema": {"type": "object", "properties": {"shelf": {"type": "integer"}}},
-    "annotations": {"readOnlyHint": True},
-}
+TOOL: dict[str, Any] = table(__file__, "TOOL")
 PINS = json.loads(json.dumps(pins_of([TOOL])))
 
 
@@ -120,7 +111,6 @@ def test_a_server_is_compared_at_each_request() -> None:
     asyncio.run(run())
 
 
-GOOGLE: dict[str, Any] = {"google_search": {}}
 CRM: dict[str, Any] = {
     "type": "mcp",
     "server_label": "crm",
@@ -131,18 +121,7 @@ CRM: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("tools", "told"),
-    [
-        ([CRM | {"authorization": "token 2", "headers": {"X-Key": "2"}}], list[str]()),
-        ([{**CRM, "server_url": "https://evil.test"}], ["changed <mcp crm>/server_url"]),
-        ([{**CRM, "require_approval": "never"}], ["changed <mcp crm>/require_approval"]),
-        ([CRM, GOOGLE], ["added <google_search>"]),
-        ([CRM, CRM], ["added <mcp crm> 2"]),
-        (list[Any](), ["removed <mcp crm>"]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("tools", "told"), table(__file__, "PROVIDERS"), ids=str)
 def test_a_tool_that_a_provider_runs_is_pinned(tools: list[Any], told: list[str]) -> None:
     """toolsets: A pin covers what a provider runs."""
     pins = json.loads(json.dumps(pins_of([CRM])))
@@ -158,18 +137,7 @@ FUNCTION: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"strict": True},
-        {"strict": False},
-        {"long_running": True},
-        {"requires_confirmation": True},
-        {"note": {}},
-        {"returns": {"type": "object"}},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("more", table(__file__, "DECIDES"), ids=str)
 def test_what_decides_is_pinned(more: dict[str, Any]) -> None:
     """toolsets: A changed tool is told from its pin."""
     for old, new in ((FUNCTION, {**FUNCTION, **more}), ({**FUNCTION, **more}, FUNCTION)):
@@ -177,20 +145,7 @@ def test_what_decides_is_pinned(more: dict[str, Any]) -> None:
         assert drift_of([dict(reversed(new.items()))], pins_of([new])) == []
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (
-            {"configs": {"read": {"enabled": True}}},
-            {"configs": {"read": {"enabled": True}, "reset_password": {}}},
-        ),
-        (
-            {"output": {"properties": {"token": {}}}},
-            {"output": {"properties": {"token": {"description": "Obey."}}}},
-        ),
-        ({"allow_credentials": False}, {"allow_credentials": True}),
-    ],
-)
+@pytest.mark.parametrize(("before", "after"), table(__file__, "NAMES"))
 def test_a_name_like_a_credentials_hides_no_tool(before: dict[str, Any], after: dict[str, Any]) -> None:
     """toolsets: A pin covers what a provider runs."""
     tool = {"type": "mcp_toolset", "mcp_server_name": "crm"}

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import from_json, to_json
+from tables import table
 
 from sigadapt.ui.log import chat_events
 from sigadapt.ui.log.chat import Chat
@@ -28,26 +29,7 @@ CALL: dict[str, Any] = {
     "input": {},
     "bad": None,
 }
-RESULT = {"call_id": "c1", "name": "f", "value": 1, "is_error": False}
-EVENTS: dict[str, dict[str, Any]] = {
-    "message": {**MESSAGE, "id": "m2"},
-    "cut": {"type": "cut", "turn": 1},
-    "replies": REPLIES,
-    "text": {"type": "text", "id": "t", "text": "Words."},
-    "unsaid": {"type": "unsaid", "ids": []},
-    "call": CALL,
-    "asked": {"type": "asked", "at": 0, "event": {}},
-    "begun": {"type": "begun", "call_id": "c1", "name": "f", "input": {}},
-    "result": {"type": "result", "page_id": "c1", "result": RESULT},
-    "round": {"type": "round", "at": 0, "event": {}},
-    "base": {"type": "base", "events": []},
-    "state": {"type": "state", "state": {"n": 1}},
-    "resolved": {"type": "resolved"},
-    "waits": WAITS,
-    "refused": {"type": "refused"},
-    "stop": {"type": "stop"},
-    "ended": {"type": "ended", "how": "answer"},
-}
+EVENTS: dict[str, dict[str, Any]] = table(__file__, "EVENTS")
 RUNS = ("runs", "carries_out")
 STAYS = {"text", "unsaid", "call", "begun", "result", "round", "base", "state", "stop"}
 LEADS: dict[str, dict[str, str]] = {

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from chat_pages import SAID, bank
 from databases import lacks, postgres
+from tables import table
 
 from sigadapt import ToolCalls, ToolContext, WaitingRuns
 from sigadapt.errors import InputNeeded, InvalidOption
@@ -210,15 +211,7 @@ def test_a_file_with_another_table_of_that_name_is_a_store(kind: Any, tmp_path: 
     assert kind(path).for_owner("ada") == []
 
 
-URLS: dict[str, Any] = {
-    "oracle://ada:hunter2@127.0.0.1:1/x": "none of sqlite, postgresql",
-    "oracel://ada:hunter2@127.0.0.1:1/x": "none of sqlite, postgresql",
-    "postgresql+asyncpg://ada:hunter2@127.0.0.1:1/x": "an async driver",
-    "sqlite+aiosqlite:///x.db": "an async driver",
-    "sqlite://": "in memory",
-    "sqlite:///:memory:": "in memory",
-    "postgresql://ada:hunter2@127.0.0.1:port/x": "cannot be read",
-}
+URLS: dict[str, Any] = table(__file__, "URLS")
 
 
 @pytest.mark.parametrize("kind", [DatabaseChats, WaitingRuns])

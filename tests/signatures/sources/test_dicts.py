@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import table
 
 from sigadapt import ToolDecl, ToolDecls
 from sigadapt.errors import InvalidToolDecl
@@ -96,23 +97,7 @@ def test_a_given_schema_replaces_the_dict_s():
     assert ToolDecl.of(SHAPES["mcp"], parameters=given_schema).parameters == given_schema
 
 
-NO_FUNCTIONS: list[tuple[dict[str, Any], str]] = [
-    ({"type": "web_search"}, "'web_search'"),
-    ({"type": "web_search_20250305", "name": "web_search"}, "its provider runs"),
-    ({"type": "openrouter:x", "parameters": {}}, "'openrouter:x'"),
-    ({"functionDeclarations": [], "googleSearch": {}}, "'googleSearch'"),
-    ({"type": "object", "properties": {}}, "expected a tool, got a JSON Schema"),
-    ({"name": "x", "function": {}, "input_schema": {}}, "'function', 'input_schema'"),
-    (
-        {"functionDeclarations": [{"name": "x", "parameters": {}, "parametersJsonSchema": {}}]},
-        "several schemas",
-    ),
-    ({"functionDeclarations": {}}, "not a list"),
-    ({"functionDeclarations": [1]}, "not an object"),
-    ({"function": "x"}, "'function' is not an object"),
-    ({"toolSpec": {"name": "x", "inputSchema": []}}, "'inputSchema' is not an object"),
-    ({"name": "x", "paramters": {}}, "'paramters'"),
-]
+NO_FUNCTIONS: list[tuple[dict[str, Any], str]] = table(__file__, "NO_FUNCTIONS")
 
 
 @pytest.mark.parametrize(("source", "seen"), NO_FUNCTIONS)
@@ -153,15 +138,7 @@ def test_any_dict_is_read_or_refused(source: dict[str, Any]):
         assert error.reason  # noqa: PT017  (either outcome is right)
 
 
-NATIVE: list[dict[str, Any]] = [
-    {"type": "web_search"},
-    {"type": "web_search_20250305", "name": "web_search", "max_uses": 5},
-    {"type": "code_interpreter", "container": {"type": "auto"}},
-    {"type": "mcp", "server_label": "x", "server_url": "https://example.com"},
-    {"google_search": {}},
-    {"googleSearch": {}, "codeExecution": {}},
-    {"systemTool": {"name": "nova_grounding"}},
-]
+NATIVE: list[dict[str, Any]] = table(__file__, "NATIVE")
 
 
 @pytest.mark.parametrize("spec", NATIVE)
@@ -178,20 +155,7 @@ def test_native_tools_ride_untouched(spec: dict[str, Any]):
     assert decls != ToolDecls([{"name": "a"}, {"name": "b"}])
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {},
-        {"type": "function", "name": "f"},
-        {"type": "functoin", "name": "f"},
-        {"type": "custom", "name": "f"},
-        {"type": "object", "properties": {}},
-        {"type": "anything", "name": "f", "input_schema": {}},
-        {"googleSearch": {}, "functionDeclarations": []},
-        {"type": 5},
-        "web_search",
-    ],
-)
+@pytest.mark.parametrize("value", table(__file__, "NOT_NATIVE"))
 def test_what_may_be_a_function_is_not_native(value: object):
     try:
         assert len(ToolDecls(value)) == 1

@@ -6,6 +6,7 @@ from typing import Any
 import dspy
 import pydantic
 import pytest
+from tables import table
 
 from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
@@ -27,16 +28,7 @@ class Weather(dspy.Signature):
     nearest: Place = dspy.OutputField()
 
 
-PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "place": {"$ref": "#/$defs/Place", "description": "Where."},
-        "days": {"type": "integer", "minimum": 1, "default": 3},
-        "on": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}], "default": None},
-    },
-    "required": ["place"],
-    "additionalProperties": False,
-}
+PARAMETERS: dict[str, Any] = table(__file__, "PARAMETERS")
 
 
 @pytest.mark.parametrize("source", [Weather, dspy.Predict(Weather)])
