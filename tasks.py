@@ -149,7 +149,7 @@ def ci() -> None:
     with schema_suite():
         try_all(
             # These wait for npm, pip and a browser; tests and conformance use both cores by themselves.
-            checks=partial(try_beside, ("lint", "types", "ui"), ("specs", "site", "wheel")),
+            checks=partial(try_beside, (lint, types, ui), (specs, site, wheel)),
             test=partial(test, "--all"),
             conformance=conformance,
         )

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +17,8 @@ VENV = ROOT / ".venv"
 PEERS = ROOT / ".peers"
 # What can be installed, each holding the one before: the package, its tests, and all that CI checks.
 PACKAGE, TESTS, EVERYTHING = TARGETS = (".", ".[dev]", ".[dev,docs,ray]")
+
+_LANE = threading.local()  # `is_open` in a thread of `try_beside`
 
 
 def install(target: str) -> None:
@@ -84,10 +86,14 @@ def command(venv: Path, name: str) -> Path:
 def run(*arguments: str | Path, cwd: Path = ROOT) -> None:
     """Run a command from the root, saying which; its failure ends the recipe."""
     line = " ".join(str(a) for a in arguments).replace(f"{ROOT}{os.sep}", "")
-    say(f"$ {line}")
-    status = subprocess.run(arguments, cwd=cwd, check=False).returncode
-    if status:
-        sys.exit(f"exit status {status} of: {line}")
+    in_lane = getattr(_LANE, "is_open", False)
+    if not in_lane:
+        say(f"$ {line}")
+    done = subprocess.run(arguments, cwd=cwd, capture_output=in_lane, text=True, check=False)
+    if in_lane:
+        say(f"$ {line}\n{done.stdout}{done.stderr}")
+    if done.returncode:
+        sys.exit(f"exit status {done.returncode} of: {line}")
 
 
 def output(*arguments: str | Path, cwd: Path) -> str:
@@ -101,6 +107,21 @@ def output(*arguments: str | Path, cwd: Path) -> str:
 
 def try_all(**steps: Callable[[], None]) -> None:
     """Run each step, whatever fails; print what each took, and end with the names of those that failed."""
+    _end_with(_failed_of(steps))
+
+
+def try_beside(*lanes: Sequence[Callable[[], None]]) -> None:
+    """Do the same with lanes of recipes, one lane beside the other; each command prints when it has ended."""
+
+    def failed_of_lane(recipes: Sequence[Callable[[], None]]) -> list[str]:
+        _LANE.is_open = True
+        return _failed_of({recipe.__name__: recipe for recipe in recipes})
+
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        _end_with([name for names in pool.map(failed_of_lane, lanes) for name in names])
+
+
+def _failed_of(steps: Mapping[str, Callable[[], None]]) -> list[str]:
     failed: list[str] = []
     for name, step in steps.items():
         began = time.monotonic()
@@ -110,31 +131,12 @@ def try_all(**steps: Callable[[], None]) -> None:
             failed.append(name)
             say(str(verdict))
         say(f"{name}: {time.monotonic() - began:.0f} s")
+    return failed
+
+
+def _end_with(failed: list[str]) -> None:
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
-
-
-def try_beside(*lanes: Sequence[str]) -> None:
-    """Run two or more lanes of recipes beside each other, each recipe as a process; print what each printed.
-
-    Like `try_all`, it runs all, and ends with the names of those that failed.
-    """
-    with ThreadPoolExecutor(len(lanes)) as pool:
-        failed = [name for names in pool.map(_failed_of_lane, lanes) for name in names]
-    if failed:
-        sys.exit(f"failed: {', '.join(failed)}")
-
-
-def _failed_of_lane(recipes: Sequence[str]) -> list[str]:
-    return [recipe for recipe in recipes if not _holds(recipe)]
-
-
-def _holds(recipe: str) -> bool:
-    began = time.monotonic()
-    process = (sys.executable, str(ROOT / "tasks.py"), recipe)
-    done = subprocess.run(process, cwd=ROOT, capture_output=True, text=True, check=False)
-    say(f"{done.stdout}{done.stderr}{recipe}: {time.monotonic() - began:.0f} s")
-    return done.returncode == 0
 
 
 def say(text: str) -> None:
