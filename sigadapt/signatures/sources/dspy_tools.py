@@ -15,13 +15,13 @@ import dspy
 
 from sigadapt.dspy_boundary.contract import RefusableTool
 from sigadapt.schemas.definitions import object_schema
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.sources import callables, docstrings
 from sigadapt.signatures.sources.fields import Fields
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.runnable import Runnable, asking_of
 
-_Args: TypeAlias = dict[str, dict[str, Any]]
+_Args: TypeAlias = dict[str, Any]  # schemas; a program may have put anything there
 _REQUIRED = " (Required)"
 _BY_DSPY: DeclaredCache[tuple[_Args, str]] = DeclaredCache()
 """The arguments and the description that DSPy derives from a function."""
@@ -99,7 +99,7 @@ def _schema_of(source: dspy.Tool, args: _Args) -> Json:
     """Return the schema of arguments that are not those of the tool's function."""
     # DSPy's agents make `submit` so, of the types of their outputs.
     descriptions = source.arg_desc or {}
-    required = [name for name, schema in args.items() if "default" not in schema]
+    required = [name for name, schema in args.items() if not (is_object(schema) and "default" in schema)]
     # DSPy says in the description alone which arguments of such a schema are required.
     if source.has_kwargs and args and args.keys() == descriptions.keys():  # made of a JSON Schema by DSPy
         required = [name for name in args if descriptions[name].endswith(_REQUIRED)]

@@ -53,6 +53,18 @@ class OwnTool(dspy.Tool):
     """A class of tools that a program has."""
 
 
+@pytest.mark.parametrize(("schema", "required"), [(True, ["a"]), (False, ["a"]), ({"default": 1}, [])])
+def test_a_given_schema_may_be_a_boolean(schema: Any, required: list[str]):
+    parameters = facts(dspy.Tool(facts, args={"a": schema})).parameters
+    assert (parameters["properties"]["a"], parameters["required"]) == (schema, required)
+
+
+@pytest.mark.parametrize("schema", [3, None, "a"])
+def test_a_given_schema_that_is_none_is_refused(schema: Any):
+    with pytest.raises(InvalidToolDecl, match="at /properties/a: not a valid JSON Schema"):
+        facts(dspy.Tool(facts, args={"a": schema}))
+
+
 @pytest.mark.parametrize(("desc", "description"), [(None, "Declared."), ("Its own.", "Its own.")])
 def test_a_tool_of_a_users_class_over_a_declaration_is_declared_as_that(desc: str | None, description: str):
     """tool-declarations: A DSPy tool keeps its name, description and parameters."""
