@@ -330,7 +330,9 @@ class TextGate:
             is_doubtful = not self._tail.startswith("\n", fence.content_end)
             self._around = _Quotation(is_doubtful=is_doubtful)
             return fence.end
-        if kind == "call" or formats_number(kind) is not None:
+        # A name behind `>>>` makes it the opener of a call.
+        may_open_call = kind == "quote" and ">>>".startswith(self._tail[opener.start() :])
+        if may_open_call or kind == "call" or formats_number(kind) is not None:
             return None
         if kind in _UNKNOWN:
             return opener.end()

@@ -9,7 +9,7 @@ import dspy
 import pytest
 from asking import heard_of
 from support import ADAPTERS, CORPUS_TEXTS, May, get_weather, lm_of
-from text_cases import TAGGED, Layout, read, streamed
+from text_cases import EXAMPLES, TAGGED, Layout, read, streamed
 
 import sigadapt
 from sigadapt.testing import Answer, LoopbackProvider
@@ -175,3 +175,16 @@ def test_no_markup_of_the_corpus_is_shown(size: int) -> None:
             retracted += 1  # a thinking that the prompt had opened; nobody can know before its end
             assert shown.strip().endswith((said or "").strip()), row["id"]
     assert retracted < len(rows) / 45
+
+
+BEFORE = ["Hi.\n", "Hi. ", "[[ ## answer ## ]]\n", "- one\n\n", "> quoted\n", "Look:\n```\ncode\n```\n"]
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_nothing_of_a_call_passes_that_comes_character_by_character(name: str, before: str) -> None:
+    """streaming: Markup of a call is not shown."""
+    prompted: dict[str, Any] = {"undeclared": True, "call_format": name}
+    for how in ({}, prompted):
+        _, shown, said = streamed(f"{before}{EXAMPLES[name]}", TOOLS, 1, **how)
+        assert shown.strip() == (said or "").strip()

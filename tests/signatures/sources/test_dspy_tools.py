@@ -55,14 +55,14 @@ class OwnTool(dspy.Tool):
 
 @pytest.mark.parametrize(("schema", "required"), [(True, ["a"]), (False, ["a"]), ({"default": 1}, [])])
 def test_a_given_schema_may_be_a_boolean(schema: Any, required: list[str]):
-    parameters = facts(dspy.Tool(facts, args={"a": schema})).parameters
+    parameters = facts(dspy.Tool(book, args={"a": schema})).parameters
     assert (parameters["properties"]["a"], parameters["required"]) == (schema, required)
 
 
 @pytest.mark.parametrize("schema", [3, None, "a"])
 def test_a_given_schema_that_is_none_is_refused(schema: Any):
     with pytest.raises(InvalidToolDecl, match="at /properties/a: not a valid JSON Schema"):
-        facts(dspy.Tool(facts, args={"a": schema}))
+        facts(dspy.Tool(book, args={"a": schema}))
 
 
 @pytest.mark.parametrize(("desc", "description"), [(None, "Declared."), ("Its own.", "Its own.")])
