@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from processes import run_python
-from support import serving, start
+from support import May, serving, start
 
 import sigadapt
 from sigadapt import InputNeeded, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResult
@@ -32,15 +32,6 @@ WIRES = {
     "anthropic": ("claude-sonnet-4-6", "anthropic"),
     "gemini": ("gemini-2.5-flash", "gcp.gemini"),
 }
-
-
-class Turn(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 class Clerk(dspy.Signature):
@@ -239,7 +230,7 @@ def test_a_change_is_an_event() -> None:
     tool = ToolDecl.of(stock, name="shop.stock")
     for content in (False, True):
         with play(Answer(calls=[Call("shop.stock", {"title": "Emma"})])), traced(content=content) as seen:
-            dspy.Predict(Turn)(question="q", tools=[tool]).calls.run([tool])
+            dspy.Predict(May)(question="q", tools=[tool]).calls.run([tool])
         [request, call] = seen.spans
         [event] = request.events
         assert event.name == "sigadapt.change"
@@ -261,7 +252,7 @@ BAD = {
 def test_a_bad_call_is_told_at_its_request(code: str) -> None:
     """tracing: A bad call is told where it came."""
     with play(Answer(calls=[BAD[code]])), traced() as seen, pytest.raises(sigadapt.ToolCallParseError):
-        dspy.Predict(Turn)(question="q", tools=[stock])
+        dspy.Predict(May)(question="q", tools=[stock])
     assert seen.failures == {"chat gpt-4o-mini": code}
     for agent_of in (own, dspys):
         with play(Answer(calls=[BAD[code]]), SUBMIT), traced() as seen:
@@ -281,7 +272,7 @@ def test_an_answer_that_is_none_is_told(code: str) -> None:
     """tracing: A bad call is told where it came."""
     wire = "anthropic" if code == "refused" else "openai"
     with play(ENDS[code], wire=wire), traced() as seen, pytest.raises(sigadapt.SigadaptError) as caught:
-        dspy.Predict(Turn)(question="q", tools=[stock])
+        dspy.Predict(May)(question="q", tools=[stock])
     assert caught.value.code == code
     assert [*seen.failures.values()] == [code]
     assert "QUINCE" not in seen.words
@@ -351,7 +342,7 @@ def test_an_answer_that_waits_links_to_its_request() -> None:
     """tracing: To wait is no failure."""
     tool = ToolDecl.of(stock, requires_confirmation=True)
     with play(STOCK, confirm="raise"), traced() as first, pytest.raises(InputNeeded) as caught:
-        dspy.Predict(Turn)(question="q", tools=[tool])
+        dspy.Predict(May)(question="q", tools=[tool])
     with traced() as seen:
         caught.value.resume([tool], {request.id: True for request in caught.value.requests})
     [call] = seen.spans
@@ -503,7 +494,7 @@ def test_no_function_runs_where_nobody_traces() -> None:
     """tracing: Nobody traces."""
     calls = ToolCalls(tool_calls=[ToolCall(id="c1", name="stock", args={"title": "Emma"})])
     with play(STOCK, STOCK, STOCK):
-        program = dspy.Predict(Turn)
+        program = dspy.Predict(May)
         program(question="q", tools=[stock])
         assert functions_called(lambda: program(question="q", tools=[stock])) == []
         assert functions_called(lambda: calls.run([stock], parallel=False)) == []

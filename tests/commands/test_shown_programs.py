@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from tables import table
 
 from sigadapt.commands import main
 
@@ -12,13 +13,7 @@ SHOW = ["show", "commands.programs:Typed", "--model", "openai/gpt-4o-mini"]
 
 @pytest.mark.parametrize(
     ("given", "shown"),  # DSPy writes JSON in a way of its own
-    [
-        ("text=[ 1]", "[ 1]"),
-        ("either=a,  b", "a,  b"),
-        ('texts=["a","b" ]', '["a", "b"]'),
-        ('by_name={"a":1 }', '{"a": 1}'),
-        ('some=["a" ]', '["a"]'),
-    ],
+    table(__file__, "TEXTS"),
 )
 def test_only_a_field_of_text_takes_text(given: str, shown: str, capsys: Any) -> None:
     """command-line: An input that nobody gave is a placeholder, and said so."""

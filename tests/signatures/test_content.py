@@ -14,6 +14,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from signatures.tool_functions.served_tools import Call, agent_of, serving, submits, turn
 from support import Talk, json_values
+from tables import table
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
@@ -225,16 +226,7 @@ def kept(value: Any) -> tuple[Any, bool]:
     return result.value, result.is_error
 
 
-@pytest.mark.parametrize(
-    ("structured", "text", "value"),
-    [
-        ({"result": "18 C"}, "18 C", "18 C"),
-        ({"content": "18 C"}, "18 C", "18 C"),
-        ({"result": 7}, "7", "7"),
-        ({"result": 7}, "seven", [{"result": 7}, "seven"]),
-        ({"total": 2, "rows": ["Ada"]}, "2 rows", [{"total": 2, "rows": ["Ada"]}, "2 rows"]),
-    ],
-)
+@pytest.mark.parametrize(("structured", "text", "value"), table(__file__, "WRAPPED"))
 def test_a_servers_own_text_stands_for_what_was_wrapped(structured: Any, text: str, value: Any) -> None:
     """conversations: A server's own text stands for what its SDK wrapped."""
     block = {"type": "text", "text": text}
@@ -244,16 +236,7 @@ def test_a_servers_own_text_stands_for_what_was_wrapped(structured: Any, text: s
     assert ToolDecls([decl]).to_dspy()[0]() == value
 
 
-@pytest.mark.parametrize(
-    ("content", "value"),
-    [
-        ("18 C", "18 C"),
-        ([{"type": "text", "text": "18 C", "id": "lc_1"}], "18 C"),
-        (["Here:", {"type": "image", "base64": PNG, "mime_type": "image/png"}], None),
-        ([{"type": "text", "text": "Here:"}, {"type": "image", "data": PNG, "mime_type": "image/png"}], None),
-        (["Here:", {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}], None),
-    ],
-)
+@pytest.mark.parametrize(("content", "value"), table(__file__, "MESSAGES"))
 @pytest.mark.parametrize("status", ["success", "error"])
 def test_a_langchain_message_is_its_content(content: Any, value: Any, status: Any) -> None:
     """conversations: A LangChain message is read as its content."""

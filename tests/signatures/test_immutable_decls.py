@@ -8,10 +8,11 @@ import dspy
 import mcp.types
 import pydantic
 import pytest
-from support import is_array, is_object, lm_of
+from support import May, is_array, is_object, lm_of
+from tables import table
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecl, ToolDecls, Toolset, ToolTexts
+from sigadapt import ToolDecl, ToolDecls, Toolset, ToolTexts
 from sigadapt.testing import Answer, LoopbackProvider
 from sigadapt.trust import pins_of
 
@@ -31,15 +32,7 @@ def ship(order: Order, items: list[Item], note: str = "fast") -> list[Item]:
     return items
 
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"order": {"$ref": "#/$defs/Order"}},
-    "required": ["order"],
-    "$defs": {
-        "Order": {"type": "object", "properties": {"item": {"$ref": "#/$defs/Item"}}},
-        "Item": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}},
-    },
-}
+SCHEMA: dict[str, Any] = table(__file__, "SCHEMA")
 
 
 class Ship(pydantic.BaseModel):
@@ -105,15 +98,6 @@ def agents(decls: ToolDecls, kind: str, *tools: Any) -> Any:
     return tool_args(make("question -> answer", tools=list(tools) or [*decls]).tools)
 
 
-class Turn(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
-
-
 GOT: list[Any] = []
 
 
@@ -133,7 +117,7 @@ def body_of(decls: ToolDecls, lm_history: list[Any], *hooks: Any) -> Any:
         lm = lm_of(provider, cache=False)
         adapter = sigadapt.ChatAdapter(hooks=hooks)
         with dspy.context(lm=lm, adapter=adapter, callbacks=[Watch()]):
-            dspy.Predict(Turn)(question="q", tools=decls)
+            dspy.Predict(May)(question="q", tools=decls)
         lm_history.append(lm.history)
         return provider.received[0].body["tools"]
 

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from processes import run_python
 from support import json_values
+from tables import table
 
 from sigadapt import ToolDecl, ToolDecls
 from sigadapt.errors import InvalidToolDecl
@@ -296,18 +297,7 @@ def test_a_fingerprint_is_the_same_in_every_process(capsys: pytest.CaptureFixtur
 A, B = {"name": "a", "description": "A."}, {"name": "b", "description": "B."}
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        [B, A],
-        [A],
-        [A, B, {"type": "web_search"}],
-        [A, {**B, "description": "b."}],
-        [A, {**B, "strict": True}],
-        [A, {**B, "long_running": True}],
-        [A, {**B, "parameters": {"type": "object", "properties": {"x": {}}}}],
-    ],
-)
+@pytest.mark.parametrize("other", table(__file__, "OTHER_BYTES"))
 def test_other_bytes_have_another_fingerprint(other: list[Any]):
     """tool-declarations: The same declarations have the same fingerprint in every process."""
     assert ToolDecls(other).fingerprint() != ToolDecls([A, B]).fingerprint()

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import HANGS
+from tables import table
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolResult, ui
@@ -117,19 +118,7 @@ def read(form: str, text: str, folder: Path) -> dict[str, Any]:
 def test_an_answer_for_the_ai_sdk() -> None:
     """watching-runs: The official clients read every run."""
     text = "".join(ui.ai_sdk(RUNS["an answer"], message_id="m"))
-    assert rows(text) == [
-        {"type": "start", "messageId": "m"},
-        {"type": "start-step"},
-        {"type": "reasoning-start", "id": "text-1"},
-        {"type": "reasoning-delta", "id": "text-1", "delta": "Hm."},
-        {"type": "reasoning-end", "id": "text-1"},
-        {"type": "text-start", "id": "text-2"},
-        {"type": "text-delta", "id": "text-2", "delta": "It is "},
-        {"type": "text-delta", "id": "text-2", "delta": "sunny."},
-        {"type": "text-end", "id": "text-2"},
-        {"type": "finish-step"},
-        {"type": "finish"},
-    ]
+    assert rows(text) == table(__file__, "ANSWER")
     assert text.endswith("data: [DONE]\n\n")
 
 
@@ -214,18 +203,7 @@ def test_the_ai_sdk_reads(name: str, tmp_path: Path) -> None:
     """watching-runs: The official clients read every run."""
     client = read("ai_sdk", "".join(ui.ai_sdk(RUNS[name])), tmp_path)
     states = {part.get("toolCallId"): part["state"] for part in client["parts"] if "toolCallId" in part}
-    wanted = {
-        "an agent": {"c1": "output-available"},
-        "a failure": {"c1": "output-error"},
-        "a bad call": {"c2": "output-error"},
-        "a wait": {"c1": "approval-requested"},
-        "an error": {"c1": "output-error"},
-        "what a provider ran": {
-            "s1": "output-available",
-            "server-2": "output-error",
-            "server-3": "input-available",
-        },
-    }
+    wanted = table(__file__, "WANTED")
     assert client["bad"] == []
     assert states == wanted.get(name, {})
     texts = {"an answer": "It is sunny.", "an agent": "Europe.", "a bad call": "Sorry."}

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import table
 
 from sigadapt import ToolDecl
 
@@ -77,16 +78,7 @@ def test_three_styles_say_the_same(text: str):
     }
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Just a line.",
-        "Lists things:\n\n- one: first\n- two: second",
-        "Uses `a: b` and https://example.com/x:y.\n\nNote:\n    Keep this.",
-        "Example::\n\n    f(1)\n\nParameters are: none.",
-        "",
-    ],
-)
+@pytest.mark.parametrize("text", table(__file__, "PLAIN"))
 def test_a_docstring_without_sections_is_all_description(text: str):
     decl = declared(text)
     assert (decl.description, descriptions(decl)) == (text, {})
