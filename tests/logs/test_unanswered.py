@@ -1,6 +1,5 @@
 """The results of a recorded request find their calls, at a cost that grows with the request."""
 
-import sys
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -8,26 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import work
 
 from sigadapt.logs import Conversation, conversation_from_request
 
 USER = {"role": "user", "content": "q"}
-
-
-def work(read: Callable[[], object]) -> int:
-    """How many functions a reading calls, those in C included, which no clock disturbs."""
-    count = 0
-
-    def counted(_frame: Any, event: str, _what: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counted)
-    try:
-        read()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def called(name: str) -> dict[str, Any]:

@@ -8,13 +8,13 @@ import pytest
 from agents import of, serving, watch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import WIRES
 
 from sigadapt import ToolCalls, ToolDecl, ToolDecls, events, ui
 from sigadapt.testing import Answer, Call
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
 
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 HARD = (
     'She said "no\\yes",\n\tthen: \u00e9 \U0001f600 {"title": "x"} [[ ## title ## ]] </title> \\u0041 \u4e66'
 )

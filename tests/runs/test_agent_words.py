@@ -8,7 +8,7 @@ from typing import Any
 import dspy
 import pytest
 from agents import DSPY_AGENT, Shop, looks, serving, settings_of_dspy, submits, turn
-from support import ADAPTERS, start
+from support import ADAPTERS, WIRES, start
 
 import sigadapt
 from sigadapt import ToolCalls
@@ -16,7 +16,6 @@ from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.events import TextDelta
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider, Received
 
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 KINDS: dict[str, Any] = {"sigadapt.ReAct": sigadapt.ReAct, "dspy.ReActV2": DSPY_AGENT}
 ONE, TWO = "question -> answer", "question -> answer, score: int"
 STOCK = ToolCalls([{"id": "c1", "name": "stock", "args": {"title": "Emma"}}])

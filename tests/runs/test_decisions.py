@@ -10,14 +10,13 @@ import dspy
 import pydantic
 import pytest
 from agents import FIND, PAY, Till, submits
-from support import Talk, serving
+from support import WIRES, Talk, serving
 
 import sigadapt
 from sigadapt import InputNeeded, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults, Toolset, rounds
 from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
 from sigadapt.testing import Answer, Call
 
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 DONE = submits("done")
 
 

@@ -10,7 +10,7 @@ import dspy
 import pytest
 from agents import of, serving, text_of, watch
 from dspy.utils.callback import BaseCallback
-from support import ADAPTERS, May, Talk, lm_of
+from support import ADAPTERS, WIRES, May, Talk, lm_of
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCallParseError, ToolDecl
@@ -22,7 +22,6 @@ pytestmark = pytest.mark.usefixtures("closed_streams")
 SAID = "It is sunny today in Paris, and it was yesterday."
 ANSWER: Any = "question -> answer"
 DONE = Answer(calls=[Call("submit", {"answer": "done"})])
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
 
 def find(city: str) -> str:

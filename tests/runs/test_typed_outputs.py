@@ -6,7 +6,7 @@ from typing import Any, cast
 import dspy
 import pydantic
 import pytest
-from support import serving
+from support import WIRES, serving
 
 import sigadapt
 from sigadapt import Files, Sources
@@ -34,7 +34,6 @@ OUTPUTS: dict[str, tuple[Any, Any]] = {
 }
 SIGNATURE: Any = cast("Any", dspy.Signature)
 AGENTS: list[Any] = [dspy.ReActV2, sigadapt.ReAct]
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
 
 def ask(agent: Any, adapter: Any, wire: str, script: list[Answer]) -> Any:

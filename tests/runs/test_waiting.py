@@ -15,7 +15,7 @@ import dspy
 import pytest
 from agents import FIND, PAY, Till, saved, serving, submits, waiting
 from processes import run_python
-from support import Turns, start
+from support import WIRES, Turns, start
 
 import sigadapt
 from sigadapt import Confirmation, InputNeeded, ToolCalls, ToolDecl, ToolDecls, rounds
@@ -23,7 +23,6 @@ from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
 from sigadapt.testing import Answer, Call
 from sigadapt.trust import is_signed, sign
 
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 SECRET = "a secret of the server"  # noqa: S105
 DONE = submits("done")
 

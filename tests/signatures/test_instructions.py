@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from signatures.tool_functions.served_tools import serving
-from support import Turns
+from support import WIRES, Turns
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecl, ToolDecls, Toolset
@@ -19,7 +19,6 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import Answer, Call
 from sigadapt.trust import drift_of, pins_of
 
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 RULE = "Notes are at most one line long."
 
 

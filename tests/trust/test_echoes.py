@@ -2,15 +2,14 @@
 
 import html
 import json
-import sys
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import work
 
 from sigadapt.trust.echoes import Echoes
 
@@ -53,22 +52,6 @@ def test_characters_that_begin_their_own_escapes_are_found(keys: list[str], arou
     for form in (str, quote, html.escape):
         written = form(keys[0])
         assert written not in Echoes(keys).without_secrets(f"{around} {written} {around}")
-
-
-def work(what: Callable[[], object]) -> int:
-    """How many functions it calls, those in C included."""
-    count = 0
-
-    def counted(_frame: Any, event: str, _what: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counted)
-    try:
-        what()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def test_a_long_key_costs_what_its_length_costs() -> None:

@@ -15,7 +15,7 @@ from browser_json import JSON, places_in
 from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import Talk, lm_of, turn_of
+from support import WIRES, Talk, lm_of, turn_of
 from tables import table
 
 import sigadapt
@@ -33,7 +33,6 @@ from sigadapt.testing import Answer, Call, LoopbackProvider, exchanges_in
 from sigadapt.trust import is_signed, sign, untrusted_history
 
 SECRET = b"a secret of the server"
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
 
 def look_up(q: str = "") -> str:

@@ -12,7 +12,7 @@ import pydantic
 import pytest
 from dspy.adapters.types import document
 from sending import Engine, send
-from support import get_weather
+from support import WIRES, get_weather
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
@@ -58,7 +58,6 @@ class Cell(NamedTuple):
 
 
 HOMES = ("question", "list", "model", "demo", "history", "second request")
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 RULES: tuple[tuple[str, Callable[[Cell], bool]], ...] = (
     ("lm15 does not speak Ollama's own wire", lambda c: c.wire == "ollama" and c.engine != "litellm"),
     (

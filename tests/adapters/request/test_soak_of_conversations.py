@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from provider_rules import refusal
-from support import Talk, by_value, lm_of
+from support import WIRES, Talk, by_value, lm_of
 
 import sigadapt
 from sigadapt import Change, ToolCalls, ToolResults, trim_history
@@ -27,7 +27,6 @@ from sigadapt.errors import InvalidHistory
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider, Received, Reply
 
 COUNT = int(os.environ.get("SIGADAPT_TALKS", "25"))
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 MODELS = {"gemini": {"model": "gemini/gemini-3-pro-preview"}}  # which asks for the signatures of calls
 CHAT = ("openai", "ollama")
 SIGNS = ("responses", "anthropic", "gemini")
