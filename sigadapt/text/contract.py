@@ -5,7 +5,7 @@ the few ways in which calls are written (`bodies/`); `reader.py` goes through a 
 opener it meets. Rules for the `read` of every body:
 
  a. It returns None where its surface is not there; what stands there stays text. Only declared tools are
-    called (`Tools.name_of`), so prose about other tools stays prose.
+    called (`ToolTable.name_of`), so prose about other tools stays prose.
  b. Arguments are a str of JSON as it was written, or decoded values; whether they are good is decided later
     (`typed_calls.py`). Nothing is repaired to JSON. A call that the text ends in is a `CutOff` with its text.
  c. It is linear: each place is looked at a bounded number of times (`Scan.charge`).

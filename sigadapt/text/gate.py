@@ -55,7 +55,7 @@ _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
 _NEXT_WORD = re.compile(r"\s*(?:[\w.-]+(?=[^\w.-])|[^\s\w.-])")
 _NO_CALLS = r"(?!\s*:\s*(?:null|(?:\{\s*\"tool_calls\"\s*:\s*)?\[\s*\]))"
 # A call without markup: a bracket, Harmony without its special tokens, or the name of a tool, which a model
-# may write in other ways (`Tools.name_of`).
+# may write in other ways (`ToolTable.name_of`).
 _BARE = (
     r"\s*+(?:</think(?:ing)?>\s*+)?(?!{field})(?:{json}|to=|(?:assistant)?(?:analysis[A-Z]|commentary\s+to=)"
     r"|(?:{tools})(?:\[(?:ARGS|CALL_ID)\]|(?:\n\s*)?\{{)"

@@ -1,7 +1,7 @@
 """CallStop: the end of a call that waits for a person, or for a result from elsewhere.
 
 It is no `Exception`, so a tool's own `except Exception` does not catch it, and `finally` runs. The code that
-runs the calls of a turn makes requests of what the call needs (`calls/input_request.py`).
+runs the calls of a turn makes requests of what the call needs (`calls/input_requests.py`).
 """
 
 import json
