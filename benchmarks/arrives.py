@@ -9,7 +9,8 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -104,34 +105,42 @@ def call(arguments: str, name: str = "get_weather", call_id: str | None = "call_
     return made if call_id is None else {"id": call_id, **made}
 
 
-GOOD, ROME = call('{"city":"Paris"}'), call('{"city":"Rome"}', call_id="call_3")
+GOOD = call('{"city":"Paris"}')
+# Those of the table of faults that the tests try, tests/faults.json.
+SHOWN = (
+    *("a good call", "no arguments, none needed", "an integer of 30 digits", "cut off inside a string"),
+    *("cut off before the arguments", "an object left open", "not JSON", "Python in place of JSON"),
+    *("text after the object", "an array", "a number", "encoded twice", "a key twice", "NaN", "a wrong type"),
+    *("a parameter missing", "nothing, where a parameter is required", "null, where a parameter is required"),
+    *("a tool that nobody declared", "good, cut short, good", "100,000 brackets"),
+)
+
+
+def shown_faults() -> Iterator[Case]:
+    """Yield the rows of the table of faults that the page shows."""
+    table = Path(__file__).resolve().parent.parent / "tests" / "faults.json"
+    rows = {row["name"]: row for row in json.loads(table.read_text(encoding="utf-8"))}
+    for name in SHOWN:
+        row = rows[name]
+        calls = [
+            call(text_of(arguments), tool, f"call_{number}")
+            for number, (tool, arguments) in enumerate(row["calls"], 1)
+        ]
+        yield Case(name, tuple(calls), row.get("finish", "tool_calls"), sound=not any(row["codes"]))
+
+
+def text_of(arguments: Any) -> str:
+    """Return the text of arguments, of which the table has what repeats itself as [text, times]."""
+    return arguments if isinstance(arguments, str) else "".join(text * times for text, times in arguments)
+
+
 CASES = (
-    Case("a good call", (GOOD,), sound=True),
+    *shown_faults(),
     Case("a good call without an id", (call('{"city":"Paris"}', call_id=None),), sound=True),
-    Case("no arguments, and none needed", (call("", "now"),), sound=True),
-    Case("an integer of 30 digits", (call('{"city":"P","days":' + "123456789" * 3 + "123}"),), sound=True),
-    Case("cut off inside a string, finish reason `length`", (call('{"city":"Par'),), "length"),
-    Case("cut off before the arguments, `length`", (call("", "now"),), "length"),
-    Case("an object left open", (call('{"city":"Paris"'),)),
-    Case("not JSON", (call("not json"),)),
-    Case("Python instead of JSON", (call("{'city': 'Paris'}"),)),
-    Case("text after the object", (call('{"city":"Paris"} and more'),)),
-    Case("an array", (call("[1,2]"),)),
-    Case("a number", (call("42"),)),
-    Case("an object encoded twice", (call(json.dumps('{"city":"Paris"}')),)),
-    Case("a key twice", (call('{"city":"Paris","city":"Rome"}'),)),
-    Case("NaN for a number", (call('{"city":"Paris","days":NaN}'),)),
-    Case("a wrong type", (call('{"city":42}'),)),
-    Case("a required parameter missing", (call("{}"),)),
-    Case("nothing, where a parameter is required", (call(""),)),
-    Case("`null`, where a parameter is required", (call("null"),)),
-    Case("an undeclared tool", (call("{}", "rm_rf"),)),
-    Case("good, bad, good", (GOOD, call('{"city":', call_id="call_2"), ROME)),
-    Case("100,000 brackets", (call("[" * 100_000),)),
     Case("text beside a good call", (GOOD,), sound=True, text=TEXT),
     Case("text and no call, where one is required", (), "stop", text=TEXT),
     Case("text and no call, where calls are optional", (), "stop", sound=True, text=TEXT, optional=True),
-)  # fmt: skip
+)
 
 
 class Ending(NamedTuple):
@@ -485,7 +494,8 @@ INTRODUCTION = """\
 {stamp}
 
 `python3 tasks.py evidence arrives` writes this section. A loopback provider sends each answer over HTTP
-to the real `dspy.LM`. The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters
+to the real `dspy.LM`. The faults are rows of tests/faults.json, which
+the tests try on every wire. The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters
 have their defaults, but for DSPy's `use_native_function_calling=True`. A faulty answer counts as returned
 if the adapter raises no error, whatever happens when your program runs the call.
 """

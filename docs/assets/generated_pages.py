@@ -1,12 +1,10 @@
 """A hook of mkdocs that writes the pages which programs make, and lists all in `llms.txt`.
 
 The pages of `WRITERS` exist on the site alone, so no page of docs/ links to one. A page's comment
-`<!-- program: examples/x.py -->` becomes that file, and `<!-- faults -->` the table of tests/faults.json.
-What a page says to readers of the repository alone, between `<!-- not on the site -->` and `<!-- end -->`, is
-left out.
+`<!-- program: examples/x.py -->` becomes that file. What a page says to readers of the repository alone,
+between `<!-- not on the site -->` and `<!-- end -->`, is left out.
 """  # noqa: INP001  (a script)
 
-import json
 import re
 import subprocess
 import sys
@@ -38,7 +36,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         page.meta.setdefault("search", {"boost": 0.5})
     markdown = re.sub(r"<!-- not on the site -->.*?<!-- end -->", "", markdown, flags=re.DOTALL)
     READ[page.file.src_uri] = line_of(markdown, page.url)
-    markdown = markdown.replace("<!-- faults -->", "\n".join(_faults()))
     return re.sub(r"<!-- program: (\S+) -->", _program, markdown)
 
 
@@ -72,14 +69,3 @@ def _program(named: re.Match[str]) -> str:
     path = DOCS.parent / named[1]
     language = path.suffix.lstrip(".").replace("py", "python")
     return f'```{language} title="{named[1]}"\n{path.read_text(encoding="utf-8")}```'
-
-
-def _faults() -> Iterator[str]:
-    """Yield the lines of a table: each fault of one call that the tests try, and its code."""
-    yield "The tests send each of these over every wire, and as text in each form:\n"
-    yield "| what is wrong | arguments | code |\n|---|---|---|"
-    for fault in json.loads((DOCS.parent / "tests" / "faults.json").read_text(encoding="utf-8")):
-        ((_, arguments), code) = fault["calls"][-1], fault["codes"][-1]
-        if code and isinstance(arguments, str):
-            text = f"`{arguments}`".replace("\n", "⏎") if arguments else "none"
-            yield f"| {fault['name']} | {text} | `{code}` |"

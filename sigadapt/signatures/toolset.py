@@ -394,8 +394,8 @@ class Toolset(Displayable, Immutable, ResolvableTools):
         return InvalidToolDecl(
             f"toolset {self.name!r} has to be awaited",
             code="async_toolset",
-            fix="Give an agent's constructor `await toolset.aresolve()`, while the session is open, and run "
-            "the program with `await program.acall(...)`.",
+            fix="Call the program with `await program.acall(...)`, while the session is open. Give the "
+            "constructor of any agent but sigadapt.ReAct `await toolset.aresolve()`.",
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -356,5 +356,5 @@ def _ask_hook(call: OpenCall, hook: Callable[..., Any], name: str, given: tuple[
     try:
         return (yield _FunctionStep(partial(start_hook, call, hook, given), {}))
     except Exception as error:  # noqa: BLE001  (whatever the hook raises fails the call)
-        _LOG.exception("the hook %s of %s failed", name, call.call)
+        _LOG.exception("the hook %s of %s (%s) failed", name, call.call.name, call.call.id)
         raise HookError(name, error) from None
