@@ -41,10 +41,6 @@ def user(text: Any) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def use(call_id: str, city: str) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call_id, "name": "get_weather", "input": {"city": city}}
-
-
 def assistant(call_id: str, arguments: Any = "{}", content: str | None = None) -> dict[str, Any]:
     call = function("get_weather", arguments, call_id)
     return {"role": "assistant", "content": content, "tool_calls": [call]}
@@ -201,30 +197,9 @@ def test_bad_call() -> None:
     assert (bad.code, bad.arguments, answered.is_error) == ("invalid_json", '{"city": "Ro', True)
 
 
-THINKING = {"type": "thinking", "thinking": "Rome?", "signature": "EqQB"}
-UPLOAD = {"type": "container_upload", "file_id": "f1"}
-
-
 def test_on_record() -> None:
     """logs: What has no neutral form is on record."""
-    searched = {
-        "type": "tool_result",
-        "tool_use_id": "t1",
-        "content": [{"type": "search_result", "title": "x"}],
-    }
-    body: dict[str, Any] = {
-        "model": "claude-opus-5",
-        "max_tokens": 9,
-        "tools": [{"name": "get_weather", "input_schema": SCHEMA}],
-        "messages": [
-            user([UPLOAD, {"type": "text", "text": "?"}]),
-            {"role": "assistant", "content": [THINKING, use("t1", "Rome")]},
-            user([searched]),
-            {"role": "assistant", "content": [THINKING, {"type": "text", "text": "Sunny."}]},
-            {"role": "system", "content": "Be kind."},
-            user("More."),
-        ],
-    }
+    body: dict[str, Any] = table(__file__, "ON_RECORD")
     conversation = conversation_from_request(body)
     assert [change.what for change in conversation.changes] == ["lowered", "lowered"]
     assert conversation.question == [
@@ -245,12 +220,7 @@ def later_instructions(*before: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "system", "content": "Help."}, *rows, user("Who am I?")]}
 
 
-CALLED: list[Any] = [
-    {"role": "assistant", "content": None, "tool_calls": [
-        {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
-    ]},
-    {"role": "tool", "tool_call_id": "c1", "content": "18 C"},
-]  # fmt: skip
+CALLED: list[Any] = table(__file__, "CALLED")
 
 
 @pytest.mark.parametrize("before", [[], [{"role": "assistant", "content": "Hello."}], CALLED])
@@ -274,7 +244,6 @@ def test_instructions_inside_of_the_conversation(before: list[Any]) -> None:
     assert sent_again(conversation, history=saved)["messages"] == sent
 
 
-PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
 UNSAID: list[tuple[str, dict[str, Any], str, str]] = table(__file__, "UNSAID")
 
 
@@ -287,19 +256,7 @@ def test_what_is_left_out_is_on_record(_: str, body: dict[str, Any], place: str,
 
 
 def test_what_says_nothing_is_not_on_record() -> None:
-    image = {"type": "image_url", "image_url": {"url": PIXEL, "detail": "auto"}}
-    empty: dict[str, Any] = {
-        "refusal": None,
-        "annotations": [],
-        "audio": None,
-        "function_call": None,
-        "tool_calls": None,
-    }
-    rows: list[Any] = [
-        user([image]),
-        {"role": "assistant", "content": "Ho.", **empty},
-        {**user("Hi."), "name": None},
-    ]
+    rows: list[Any] = table(__file__, "NOTHING")
     assert conversation_from_request({"model": "m", "messages": rows}).changes == ()
 
 
