@@ -89,6 +89,18 @@ def closed_streams() -> Iterator[None]:
     gc.collect()
 
 
+@pytest.fixture
+def quiet_dspy() -> Iterator[None]:
+    """DSPy logs each run that it gives up."""
+    loggers = [logging.getLogger(name) for name in ("dspy", "dspy.predict.react_v2")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
+
 def skip(items: list[pytest.Item], marker: str, reason: str) -> None:
     """Skip the tests with a marker."""
     for item in items:
