@@ -233,7 +233,7 @@ def test_no_folder_is_a_crowd() -> None:
 
 def test_no_two_modules_of_tests_share_a_name() -> None:
     """Their folders are on the path, so that an import finds the first of them."""
-    names = Counter(path.name for path in TESTS if path.name not in ("conftest.py", "__init__.py"))
+    names = Counter(path.name for path in TESTS)
     assert [name for name, count in names.items() if count > 1] == []
 
 
