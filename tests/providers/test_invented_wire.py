@@ -149,7 +149,11 @@ def f(city: str) -> str:
 @pytest.mark.parametrize("beside", [{}, LIKE_ANTHROPIC], ids=["its own", "another"])
 @pytest.mark.parametrize("is_streamed", [False, True])
 def test_one_file_is_enough_to_send(*, is_streamed: bool, beside: Json) -> None:
-    """request-shaping: A wire of its own is sent from one file."""
+    """Send and read, whole and streamed.
+
+    request-shaping: A wire of its own is sent from one file.
+    response-choice: An answer is read as that of the provider asked.
+    """
     sent: list[tuple[str, Json]] = []
     count = Count()
 
