@@ -101,7 +101,7 @@ def _litellm(options: dict[str, Any]) -> Program:
         stream = complete(stream=True)
         chunks = [*stream]
         # Read to its end: if the garbage collector closes it instead, httpcore can deadlock.
-        for _ in stream.completion_stream:
+        for _ in stream.completion_stream or ():
             pass
         whole = litellm.stream_chunk_builder(chunks, messages=MESSAGES)
         return json.loads(whole.choices[0].message.tool_calls[0].function.arguments)
