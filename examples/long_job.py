@@ -68,7 +68,7 @@ async def deliver(request: web.Request) -> web.Response:
             history = await run.aresume(TOOLS, {request.match_info["request"]: value}, partial=True)
         except InputNeeded as error:  # the other result is not there yet
             RUNS.put(error)
-            return web.Response(text="Thank you. The run waits on.")
+            return web.Response(text="Thank you. The run is still waiting.")
         except sigadapt.SigadaptError as error:  # nothing ran: the run goes on to wait
             RUNS.put(run)
             return web.Response(status=400, text=str(error))
