@@ -30,7 +30,8 @@ def begin_step(call: AdapterCall) -> AgentTurn | None:
     agent = calling_agent()
     if agent is None:
         return None
-    if not getattr(agent, "ends_by_itself", False):  # `sigadapt.ReAct` looks when it is made
+    one_by_one = is_one_by_one(agent)
+    if one_by_one:  # `sigadapt.ReAct` looks when it is made
         refuse_taken_names(agent.signature)
         refuse_invented_work(agent.signature)
     earlier = open_turn.get()
@@ -42,7 +43,7 @@ def begin_step(call: AdapterCall) -> AgentTurn | None:
     if history is None:
         return None
     turn = AgentTurn(history, inputs_of_turn(call.plan, call.inputs), agent)
-    turn.is_one_by_one = is_one_by_one(agent)
+    turn.is_one_by_one = one_by_one
     turn.keeps_tracebacks = call.adapter.options.tool_errors == "traceback"
     ledger = current_ledger()
     if ledger is not None:
@@ -69,7 +70,7 @@ def take_answer(turn: AgentTurn, record: CallRecord, outputs: Mapping[str, Any])
     is_last_turn = len(to_run) < len(good) or turn.answer is not None
     if is_inside_tool():
         turn.refuse_waiting(waits_inside)
-    elif is_last_turn and not getattr(turn.agent, "ends_by_itself", False):
+    elif is_last_turn and turn.is_one_by_one:
         # DSPy's agent ends by `submit`, whatever the calls beside it do.
         turn.refuse_waiting(partial(cannot_wait, "the call of `submit` beside it ends the run"))
         for call in to_run:

@@ -11,7 +11,7 @@ from typing import Any
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.aliases import alias_of, aliases
-from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.states import state_of
 from sigadapt.adapters.response.typed_calls import with_request_hash
 from sigadapt.providers.route import SIGNED_ID, Route
@@ -30,6 +30,7 @@ def write_ids(request: Request, record: RequestRecord) -> Request:
     reserved = {*ids, *misfits.values()}
     uses: Counter[str] = Counter()
     rows = list(request["messages"])
+    changes: list[Change] = []
     turn: dict[str, deque[str]] = {}
     for number, row in enumerate(rows):
         if row["role"] == "tool":
@@ -47,10 +48,11 @@ def write_ids(request: Request, record: RequestRecord) -> Request:
                 reason = "a provider's signature is in" if SIGNED_ID in old else "the provider would refuse"
                 reason = "an earlier call has" if uses[old] > 1 else reason
                 why = f"{reason} the id {cut(repr(old))}; it is sent as {new!r}"
-                record.note(f"/messages/{number}/tool_calls/{place}/id", "renamed", why)
+                changes.append(Change(f"/messages/{number}/tool_calls/{place}/id", "renamed", why))
         if new_ids:
             turn = _by_given_id(calls, new_ids)
             rows[number] = _with_ids(row, new_ids)
+    record.extend(changes)
     return {**request, "messages": rows}
 
 

@@ -221,7 +221,7 @@ def readings_of(response: Any, dialect: str | None = None, asked: Provider | Non
     body: Json = response
     if type(response) is not dict:
         if is_lm15(response):
-            return [_until_stop(_lm15_reading(response, dialect), response)]
+            return [_until_stop(_lm15_reading(response, dialect, asked), response)]
         body = body_of(response)
     provider = provider_of_body(body, dialect, asked)
     if provider is None and "text" in body and dialect is None:

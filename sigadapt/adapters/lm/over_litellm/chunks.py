@@ -134,7 +134,7 @@ class Chunks:
 
     def _is_own(self, call: Json) -> bool:
         if call.get("id"):
-            is_own = self._wire.ran_itself(call["id"])
+            is_own = CHAT.ran_itself(call["id"])  # a chunk is chat, whatever wire LiteLLM speaks
             change = self._server_calls.add if is_own else self._server_calls.discard
             change(call.get("index"))
         return call.get("index") in self._server_calls

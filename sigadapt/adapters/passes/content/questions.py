@@ -12,7 +12,7 @@ from typing import Any
 
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.passes.content.left_out import loss_of, words_for
-from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.questions import part_of_question
@@ -39,6 +39,7 @@ def write_questions(request: Request, record: RequestRecord) -> Request:
     if not any(map(shows_content, request["messages"])):
         return request
     route = record.route
+    changes: list[Change] = []
     rows = list(request["messages"])
     for number, row in enumerate(rows):
         if not shows_content(row):
@@ -59,8 +60,9 @@ def write_questions(request: Request, record: RequestRecord) -> Request:
                 written = route.question_block(parts[place], request["model"]) or parts[place]
             blocks.append(written)
             if reason:
-                record.note(f"/messages/{number}/content/{place}", "lowered", reason)
+                changes.append(Change(f"/messages/{number}/content/{place}", "lowered", reason))
         rows[number] = {**row, "parts": parts, "blocks": blocks}
+    record.extend(changes)
     return {**request, "messages": rows}
 
 

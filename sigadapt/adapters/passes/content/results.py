@@ -15,7 +15,7 @@ from typing import Any, Literal
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.passes.content.left_out import loss_of, words_for
 from sigadapt.adapters.passes.content.questions import is_answered, unsendable
-from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers import CHAT
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
@@ -30,26 +30,26 @@ def write_results(request: Request, record: RequestRecord) -> Request:
         return request
     route = record.route
     rows = list(request["messages"])
+    changes: list[Change] = []
     place = below = 0  # the result's place in its turn, and how many attachments follow the turn's results
     for number, row in enumerate(rows):
         place = place + 1 if row["role"] == "tool" else 0
         below = below if place > 1 else 0
         if place and row.get("result") is not None and row["result"].altered:
             why = "; ".join(_ALTERED[reason] for reason in row["result"].altered)
-            record.note(f"/messages/{number}/content", "lowered", why)
+            changes.append(Change(f"/messages/{number}/content", "lowered", why))
         if place and row.get("result") is not None and row["result"].is_content:
             placing = _Placing(row, route, request["model"], place, below)
-            for why in placing.changes:
-                record.note(f"/messages/{number}/content", "lowered", why)
+            changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
             below = placing.below
             rows[number] = placing.row()
         if "parts" in row and "blocks" not in row:
             blocks, losses = _question(
                 row["parts"], route, request["model"], answered=is_answered(rows, number)
             )
-            for what, why in losses:
-                record.note(f"/messages/{number}/content", what, why)
+            changes += (Change(f"/messages/{number}/content", what, why) for what, why in losses)
             rows[number] = {**row, "blocks": blocks}
+    record.extend(changes)
     return {**request, "messages": rows}
 
 
