@@ -15,6 +15,7 @@ out again if it is no JSON or does not fit: `note: str = None` has a default tha
 import copy
 import re
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pydantic
@@ -176,12 +177,7 @@ def types_of_function(func: Any) -> callables.Types:
         return callables.Types({key: func.model_fields[name].annotation for key, name in fields})
     if programs.accepts(func):
         return programs.types_of(func)
-    types = _TYPES.get(func)
-    if types is None:
-        before = _TYPES.fingerprint(func)
-        types = callables.types_of(func)
-        _TYPES.put(func, types, before)
-    return types
+    return _TYPES.of(func, partial(callables.types_of, func))
 
 
 def _by_annotation(types: callables.Types, args: Json) -> tuple[Json, list[ErrorDetails]]:

@@ -26,7 +26,7 @@ from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
 from sigadapt.signatures.sources.fields import DECL_FIELDS, DeclFields, Fields
-from sigadapt.signatures.sources.fingerprint import DeclaredCache
+from sigadapt.signatures.sources.fingerprint import DeclaredCache, fingerprint_of
 from sigadapt.signatures.sources.runnable import Description, Runnable
 from sigadapt.signatures.tool_results.function_calls import is_timeout
 from sigadapt.signatures.tool_results.result_check import refuse_uncheckable
@@ -390,23 +390,29 @@ _DECLARED: DeclaredCache[tuple[dict[str, Any], ...]] = DeclaredCache()
 
 def known_declarations(sources: Sequence[object]) -> list[ToolDecl] | None:
     """Return the declarations of sources; None if one of them has changed since it was declared."""
-    known = _DECLARED.get_all([each for each in sources if not isinstance(each, DeclaredTool)])
-    if known is None:
-        return None
-    members_of_each = iter(known)
     decls: list[ToolDecl] = []
     for source in sources:
         if isinstance(source, DeclaredTool):
             declaration = cast("ToolDecl | None", source.declaration)
-            if declaration is None:
-                return None
-            decls.append(declaration)
-            continue
-        function: Any = getattr(source, "func", None) if type(source) is dspy.Tool else source
-        for members in next(members_of_each):
-            decl = object.__new__(ToolDecl)
-            decl.__dict__.update(members, func=function if callable(function) else None)
-            decls.append(decl)
+            known = None if declaration is None else [declaration]
+        else:
+            known = _unchanged(source)
+        if known is None:
+            return None
+        decls += known
+    return decls
+
+
+def _unchanged(source: object) -> list[ToolDecl] | None:
+    declarations = _DECLARED.get(source)
+    if declarations is None:
+        return None
+    function: Any = getattr(source, "func", None) if type(source) is dspy.Tool else source
+    decls: list[ToolDecl] = []
+    for members in declarations:
+        decl = object.__new__(ToolDecl)
+        decl.__dict__.update(members, func=function if callable(function) else None)
+        decls.append(decl)
     return decls
 
 
@@ -415,13 +421,13 @@ def declarations_of(source: object) -> list[ToolDecl] | None:
     known = known_declarations([source])
     if known is not None:
         return known
-    before = _DECLARED.fingerprint(source)
+    fingerprint = fingerprint_of(source)  # before it is read: another thread may change it
     described = describe_source(source)
     if described is None:
         return None
     decls = [*map(declare, described)]
     without_functions = [{key: value for key, value in vars(decl).items() if key != "func"} for decl in decls]
-    _DECLARED.put(source, tuple(without_functions), before)
+    _DECLARED.put(source, tuple(without_functions), fingerprint)
     return decls
 
 

@@ -86,13 +86,12 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[Fields]:
 
 def _read_by_dspy(func: Callable[..., Any]) -> tuple[_Args, str]:
     """Return the arguments and the docstring that `dspy.Tool` reads of a function, to notice changed ones."""
-    args_and_doc = _BY_DSPY.get(func)
-    if args_and_doc is None:
-        before = _BY_DSPY.fingerprint(func)
+
+    def read() -> tuple[_Args, str]:
         by_dspy = dspy.Tool(func)
-        args_and_doc = by_dspy.args or {}, by_dspy.desc or ""
-        _BY_DSPY.put(func, args_and_doc, before)
-    return args_and_doc
+        return by_dspy.args or {}, by_dspy.desc or ""
+
+    return _BY_DSPY.of(func, read)
 
 
 def _schema_of(source: dspy.Tool, args: _Args) -> Json:

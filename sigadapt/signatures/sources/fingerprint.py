@@ -1,7 +1,8 @@
 """The fingerprint of a source, which shows that its declaration is still current (one snapshot).
 
-A fingerprint is a list of objects. While a function's code, docstring, defaults, annotations and what these
-are made of (`schema_inputs.py`) are the objects that they were, its declaration is current, too. A
+A fingerprint is a list of objects, compared by identity, and data, compared by value. Of a function, the
+objects are its code, names, docstring, defaults and annotations, with the classes that these name. A pydantic
+model also shows when it was compiled anew (`model_rebuild`); any other class is taken to stay as it is. A
 `dspy.Tool` adds its own fields; of an MCP tool and of a dict, the data is the fingerprint. A source without a
 fingerprint is read each time.
 """
@@ -9,41 +10,38 @@ fingerprint is read each time.
 import functools
 import pickle
 import weakref
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from operator import is_
-from types import FunctionType, MethodType
-from typing import Any, Generic, TypeAlias, TypeVar
+from types import CodeType, FunctionType, MethodType, NoneType
+from typing import Annotated, Any, ForwardRef, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
+from uuid import UUID
 
 import dspy
+from pydantic.fields import FieldInfo
 
 from sigadapt.schemas.caches import DECLARATIONS_BUDGET, BoundedCache, WeakCache
 from sigadapt.signatures.sources import mcp
-from sigadapt.signatures.sources.schema_inputs import (
-    ATOMS,
-    FIXED_TYPES,
-    SchemaInputs,
-    UnknowableSchemaError,
-)
 
 _V = TypeVar("_V")
-_Fingerprint: TypeAlias = tuple[tuple[Any, ...], bytes]
+Fingerprint: TypeAlias = tuple[tuple[Any, ...], bytes]
 """Objects to compare by identity, and data to compare by value."""
 
+_UNCHANGEABLE = (
+    *(str, int, float, bool, bytes, NoneType, date, datetime, time, timedelta, Decimal, UUID),
+    *(Enum, FieldInfo),
+)
+"""The types of defaults that are compared by identity."""
 _PARTIAL_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__module__", "__doc__"))
 _ATTRIBUTES_READ = frozenset(("__signature__", "__sigadapt_asks_first__"))
 """What a declaration may read of a function's `__dict__` and no fingerprint shows."""
 
-
 _WEIGHT = 4
 """Of a byte of data: a value holds its texts, and what is compiled of them when calls are checked."""
 _MOST_BYTES = DECLARATIONS_BUDGET // _WEIGHT
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry(Generic[_V]):
-    fingerprint: _Fingerprint
-    value: _V
 
 
 class DeclaredCache(Generic[_V]):
@@ -53,47 +51,41 @@ class DeclaredCache(Generic[_V]):
     """
 
     def __init__(self) -> None:
-        self._entries: WeakCache[_Entry[_V]] = WeakCache()
+        self._entries: WeakCache[tuple[Fingerprint, _V]] = WeakCache()
         self._by_data: BoundedCache[bytes, _V] = BoundedCache(DECLARATIONS_BUDGET)
 
     def get(self, source: object) -> _V | None:
         """Return the value of a source; None without one or if the source has changed."""
-        if type(source) is dict:
-            data = _data_of(source)
-            return None if data is None else self._by_data.get(data)
-        entry = self._entries.get(_owner(source))
-        if entry is None or not _are_same(_fingerprint(source), entry.fingerprint):
+        fingerprint = fingerprint_of(source)
+        if fingerprint is None:
             return None
-        return entry.value
+        objects, data = fingerprint
+        if type(source) is dict:
+            return self._by_data.get(data)
+        entry = self._entries.get(_owner(source))
+        if entry is None:
+            return None
+        (earlier_objects, earlier_data), value = entry
+        is_same = data == earlier_data and len(objects) == len(earlier_objects)
+        return value if is_same and all(map(is_, objects, earlier_objects)) else None  # because 1 == True
 
-    def get_all(self, sources: Iterable[object]) -> list[_V] | None:
-        """Return the values of several sources; None if one of them has none."""
-        values: list[_V] = []
-        for source in sources:
-            value = self.get(source)
-            if value is None:
-                return None
-            values.append(value)
-        return values
-
-    def fingerprint(self, source: object) -> _Fingerprint | None:
-        """Return the fingerprint of a source, to take before a value is made of it; None without one."""
-        return _fingerprint(source)
-
-    def put(self, source: object, value: _V, before: _Fingerprint | None) -> None:
-        """Keep a value, which must not refer to the source, if the source is what it was `before`.
-
-        Another thread may have changed it while the value was made, and then it is of neither.
-        """
-        if before is None or not _are_same(_fingerprint(source), before):
+    def put(self, source: object, value: _V, fingerprint: Fingerprint | None) -> None:
+        """Keep a value, which must not refer to the source; `fingerprint` is from before it was made."""
+        if fingerprint is None:
             return
         if type(source) is dict:
-            self._by_data.put(before[1], value, weight=_WEIGHT * len(before[1]))
+            self._by_data.put(fingerprint[1], value, weight=_WEIGHT * len(fingerprint[1]))
         else:
-            self._entries.put(_owner(source), _Entry(before, value))
+            self._entries.put(_owner(source), (fingerprint, value))
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    def of(self, source: object, make: Callable[[], _V]) -> _V:
+        """Return the value of a source; make it if there is none."""
+        value = self.get(source)
+        if value is None:
+            fingerprint = fingerprint_of(source)
+            value = make()
+            self.put(source, value, fingerprint)
+        return value
 
 
 def _owner(source: Any) -> Any:
@@ -101,10 +93,98 @@ def _owner(source: Any) -> Any:
     return source.__func__ if type(source) is MethodType else source
 
 
-def _are_same(fingerprint: _Fingerprint | None, before: _Fingerprint) -> bool:
-    if fingerprint is None or fingerprint[1] != before[1] or len(fingerprint[0]) != len(before[0]):
-        return False
-    return all(map(is_, fingerprint[0], before[0]))  # by identity, because 1 == True
+def fingerprint_of(source: Any) -> Fingerprint | None:
+    """Return the fingerprint of a source, to take before a value is made of it; None without one."""
+    with suppress(TypeError, KeyError, RecursionError, OverflowError):  # of what may change unseen
+        kind: object = type(source)
+        data: list[Any] = []
+        if kind in (FunctionType, MethodType, functools.partial):
+            objects = tuple(_function_parts(source, data))
+            return objects, _data_of(data) if data else b""
+        if kind is dict:
+            return (), _data_of(source)
+        if kind is dspy.Tool:
+            # By a weak reference, because an agent's function may hold the agent, which holds the tool.
+            own_parts = (weakref.ref(source.func), source.name, source.desc, source.has_kwargs)
+            objects = (*own_parts, *_function_parts(source.func, data))
+            return objects, _data_of([source.args, source.arg_desc, data])
+        fields = mcp.fields_of(source)
+        return None if fields is None else ((), _data_of(fields))
+    return None
+
+
+def _function_parts(source: Any, data: list[Any]) -> Iterator[Any]:
+    """Yield what a function's declaration is made of; add the defaults that can change in place to `data`.
+
+    Raises:
+        TypeError: for anything but a function, a bound method or a partial, and if the declaration reads what
+            no fingerprint shows.
+        KeyError: for a model whose types are not all defined yet.
+    """
+    if isinstance(source, functools.partial):
+        attributes = vars(source)
+        if attributes.keys() - _PARTIAL_ATTRIBUTES:
+            raise TypeError
+        # The values that it sets are no part of a declaration, and may be secrets.
+        yield from (len(source.args), *source.keywords, *attributes, *attributes.values())
+        yield from _function_parts(source.func, data)
+        return
+    function = _owner(source)
+    is_bound = function is not source
+    if type(function) is not FunctionType or not _ATTRIBUTES_READ.isdisjoint(function.__dict__):
+        raise TypeError
+    if is_bound and function.__doc__ is None:  # it may inherit one
+        raise TypeError
+    keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
+    yield from (is_bound, function.__code__, function.__name__, function.__qualname__, function.__doc__)
+    yield from (len(function.__defaults__ or ()), *keyword_defaults, *function.__annotations__)
+    for default in (*(function.__defaults__ or ()), *keyword_defaults.values()):
+        if isinstance(default, _UNCHANGEABLE):
+            yield default
+        else:
+            yield type(default)
+            data.append(default)
+    for annotation in function.__annotations__.values():
+        yield from _annotation_parts(annotation, function.__globals__)
+    if "__wrapped__" in function.__dict__:  # whose signature counts
+        yield from _function_parts(function.__dict__["__wrapped__"], data)
+
+
+def _annotation_parts(annotation: Any, names: dict[str, Any]) -> Iterator[Any]:
+    """Yield the objects that an annotation is made of, also of one in quotes with the names of its module."""
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
+    origin = get_origin(annotation)
+    arguments: tuple[Any, ...] = get_args(annotation)
+    if isinstance(annotation, str):
+        yield annotation
+        for name in _names_in(annotation):
+            yield from _annotation_parts(names.get(name), names)
+    elif origin in (Literal, Annotated):
+        yield from (origin, *arguments[1:])
+        yield from _annotation_parts(arguments[0], names) if origin is Annotated else arguments[:1]
+    elif origin is not None:
+        yield from (origin, len(arguments))
+        for argument in arguments:
+            yield from _annotation_parts(argument, names)
+    elif isinstance(annotation, type):
+        # By weak references, because the tool may be a method of the class, or of one that it holds.
+        yield weakref.ref(annotation)
+        if "__pydantic_core_schema__" in vars(annotation):
+            yield weakref.ref(vars(annotation)["__signature__"])  # which is replaced with the schema
+    else:
+        yield annotation
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_in(text: str) -> tuple[str, ...]:
+    """Return the names in an annotation that is written in quotes, and in quotes inside of it."""
+    try:
+        code: CodeType = compile(text.strip(), "<annotation>", "eval")
+    except SyntaxError:
+        return ()
+    inner_texts = [constant for constant in code.co_consts if isinstance(constant, str)]
+    return (*code.co_names, *(name for inner in inner_texts for name in _names_in(inner)))
 
 
 class _SmallFile:
@@ -128,113 +208,15 @@ class _DataPickler(pickle.Pickler):
         raise TypeError(f"{type(obj)} is no data")
 
 
-def _data_of(source: Any) -> bytes | None:
-    """Return data as bytes, to compare; None for what is not data alone."""
+def _data_of(source: Any) -> bytes:
+    """Return data as bytes, to compare.
+
+    Raises:
+        TypeError: for what is not data alone.
+        OverflowError: for more than the cache keeps.
+    """
     # A pickle tells a tuple from a list, and writes a value that occurs twice once: as JSON, sixty levels of
     # two references to one dict are 2**60 dicts.
     file = _SmallFile()
-    try:
-        _DataPickler(file, protocol=5).dump(source)
-    except (TypeError, RecursionError, OverflowError):
-        return None
+    _DataPickler(file, protocol=5).dump(source)
     return b"".join(file.chunks)
-
-
-def _fingerprint(source: Any) -> _Fingerprint | None:
-    if type(source) is FunctionType and (parts := _plain_parts(source)) is not None:  # most tools are
-        return parts, b""
-    if type(source) is dict:
-        data = _data_of(source)
-        return None if data is None else ((), data)
-    try:
-        if type(source) is dspy.Tool:
-            return _tool_parts(source)
-        if _is_function(source):
-            return _function_parts(source), b""
-    except (UnknowableSchemaError, RecursionError, NameError):
-        return None
-    data = mcp.data_of(source)
-    return None if data is None else ((), data)
-
-
-def _is_function(source: Any) -> bool:
-    return type(source) in (FunctionType, MethodType, functools.partial)
-
-
-def _plain_parts(function: FunctionType) -> tuple[Any, ...] | None:
-    """Return what a function is made of; None if something that its parts refer to can change."""
-    if function.__dict__:
-        return None
-    keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
-    defaults = (*(function.__defaults__ or ()), *keyword_defaults.values())
-    annotations = function.__annotations__.values()
-    try:
-        has_fixed_types = FIXED_TYPES.issuperset(annotations)
-    except TypeError:  # one is not hashable
-        return None
-    if not has_fixed_types or not ATOMS.issuperset(map(type, defaults)):
-        return None
-    return (*_heads(function), *defaults, *annotations)
-
-
-def _heads(function: FunctionType) -> tuple[Any, ...]:
-    """Return what says which values a function has, without any of them: a class among them may hold it."""
-    return (
-        function.__code__,
-        function.__name__,
-        function.__qualname__,
-        function.__doc__,
-        len(function.__defaults__ or ()),
-        *(function.__kwdefaults__ or ()),
-        *function.__annotations__,
-    )
-
-
-def _tool_parts(tool: Any) -> _Fingerprint:
-    """Return what a `dspy.Tool` is made of, with its arguments as data."""
-    data = _data_of([tool.args, tool.arg_desc])
-    if data is None or not _is_function(tool.func):
-        raise UnknowableSchemaError
-    # By a weak reference, because an agent's function may hold the agent, which holds the tool.
-    own_parts = (weakref.ref(tool.func), tool.name, tool.desc, tool.has_kwargs)
-    return (*own_parts, *_function_parts(tool.func)), data
-
-
-def _function_parts(source: Any) -> tuple[Any, ...]:
-    """Return what the declaration of a function, a bound method or a partial is made of."""
-    if type(source) is functools.partial:
-        return _partial_parts(source)  # pyright: ignore[reportUnknownArgumentType]
-    function = _owner(source)
-    is_bound = function is not source
-    if type(function) is not FunctionType or (is_bound and function.__doc__ is None):
-        raise UnknowableSchemaError  # a method without a docstring may inherit one
-    plain_parts = _plain_parts(function)
-    if plain_parts is not None:
-        return (is_bound, *plain_parts)
-    inputs = SchemaInputs(function.__globals__)
-    for annotation in function.__annotations__.values():
-        inputs.add_annotation(annotation)
-    inputs.add_values(function.__defaults__ or ())
-    inputs.add_values((function.__kwdefaults__ or {}).values())
-    return (is_bound, *_heads(function), *inputs.objects, *_wrapped_parts(function.__dict__))
-
-
-def _wrapped_parts(attributes: dict[str, Any]) -> tuple[Any, ...]:
-    """Return the parts of the function that a decorator wraps, whose signature counts."""
-    if not _ATTRIBUTES_READ.isdisjoint(attributes):
-        raise UnknowableSchemaError
-    if "__wrapped__" not in attributes:
-        return ()
-    wrapped = attributes["__wrapped__"]
-    if not _is_function(wrapped):
-        raise UnknowableSchemaError
-    return ("__wrapped__", *_function_parts(wrapped))
-
-
-def _partial_parts(source: "functools.partial[Any]") -> tuple[Any, ...]:
-    attributes = vars(source)
-    if not _is_function(source.func) or attributes.keys() - _PARTIAL_ATTRIBUTES:
-        raise UnknowableSchemaError
-    # The values that it sets are no part of a declaration, and may be secrets.
-    own_parts = (len(source.args), *source.keywords, *attributes, *attributes.values())
-    return (*own_parts, *_function_parts(source.func))

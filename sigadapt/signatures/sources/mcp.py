@@ -3,7 +3,6 @@
 The MCP SDK is not imported here. One of its objects exists only if the SDK is already imported.
 """
 
-import marshal
 import sys
 from typing import Any
 
@@ -21,18 +20,14 @@ def accepts(source: object) -> bool:
     return is_a("Tool", source)
 
 
-def data_of(source: Any) -> bytes | None:
-    """Return the data of an MCP tool as bytes, to compare; None for anything that is not data alone."""
+def fields_of(source: Any) -> list[Any] | None:
+    """Return what an MCP tool holds; None for anything else, also of a class that inherits from it."""
     kind: object = source.__class__
     if not any(kind is getattr(sys.modules.get(name), "Tool", None) for name in MCP_TYPES):
         return None
-    fields: Json = source.__dict__
-    data = {k: part.__dict__ if isinstance(part, pydantic.BaseModel) else part for k, part in fields.items()}
-    try:
-        # Version 2 is the last format of marshal in which equal values always have equal bytes.
-        return marshal.dumps((data, source.__pydantic_extra__), 2)
-    except ValueError:
-        return None
+    parts: list[Any] = [*vars(source).values()]
+    own: list[Any] = [vars(part) if isinstance(part, pydantic.BaseModel) else part for part in parts]
+    return [*own, source.__pydantic_extra__]
 
 
 # A tool of an app's page: {"name": "chart", "inputSchema": {}, "_meta": {"ui": {"visibility": ["app"]}}}.

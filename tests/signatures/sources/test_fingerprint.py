@@ -5,7 +5,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from enum import Enum
-from typing import Annotated, Any, Literal, NewType, Optional, TypeVar
+from typing import Annotated, Any, Literal, NewType, Optional
 
 import annotated_types
 import pydantic
@@ -79,56 +79,11 @@ def test_functions_of_known_kinds_of_types_are_kept(annotation: Any):
 
 
 @pytest.mark.parametrize(
-    "default", [[1], {"a": [1]}, (1,), Unit.C, date(2020, 1, 1), pydantic.Field(1)], ids=repr
+    "default", [[1], {"a": [1]}, {1}, (1,), Unit.C, date(2020, 1, 1), pydantic.Field(1)], ids=repr
 )
 def test_functions_of_defaults_that_are_known_are_kept(default: Any):
     """call-cost: Tools that say the same are looked at and not read."""
     assert is_read_once(made(default=default))
-
-
-class Hooked(pydantic.BaseModel):
-    a: int
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Any:
-        return handler(schema)
-
-
-class Computed(pydantic.BaseModel):
-    @pydantic.computed_field
-    @property
-    def b(self) -> int:
-        return 1
-
-
-class HasCallable(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(json_schema_extra=lambda schema: None)
-
-
-class Plain:
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        return handler(int)
-
-
-class Holding(pydantic.BaseModel):
-    plain: Plain
-
-
-class Hook:
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
-        return handler(schema)
-
-
-UNKNOWABLE = [
-    *(Hooked, Computed, HasCallable, Plain, Holding, TypeVar("_T")),
-    *(Annotated[int, Hook()], Annotated[int, pydantic.Field(json_schema_extra=lambda schema: None)]),
-]
-
-
-@pytest.mark.parametrize("annotation", UNKNOWABLE, ids=lambda each: type(each).__name__)
-def test_functions_of_types_that_can_change_unseen_are_read_each_time(annotation: Any):
-    assert not is_read_once(made(annotation))
 
 
 @pytest.mark.parametrize("annotation", ["absent", "1 +"])
@@ -139,6 +94,6 @@ def test_what_cannot_be_resolved_is_refused_each_time(annotation: str):
             ToolDecls([function])
 
 
-@pytest.mark.parametrize("default", [{1}, Item(a=1), Item, len], ids=["set", "model", "class", "function"])
+@pytest.mark.parametrize("default", [Item(a=1), Item, len], ids=["model", "class", "function"])
 def test_functions_of_defaults_that_can_change_unseen_are_read_each_time(default: Any):
     assert not is_read_once(made(default=default))
