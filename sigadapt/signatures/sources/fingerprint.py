@@ -30,6 +30,7 @@ _V = TypeVar("_V")
 Fingerprint: TypeAlias = tuple[tuple[Any, ...], bytes]
 """Objects to compare by identity, and data to compare by value."""
 
+_FUNCTIONS: tuple[Any, ...] = (FunctionType, MethodType, functools.partial)
 _UNCHANGEABLE = (
     *(str, int, float, bool, bytes, NoneType, date, datetime, time, timedelta, Decimal, UUID),
     *(Enum, FieldInfo),
@@ -96,9 +97,9 @@ def _owner(source: Any) -> Any:
 def fingerprint_of(source: Any) -> Fingerprint | None:
     """Return the fingerprint of a source, to take before a value is made of it; None without one."""
     with suppress(TypeError, KeyError, RecursionError, OverflowError):  # of what may change unseen
-        kind: object = type(source)
+        kind: object = source.__class__
         data: list[Any] = []
-        if kind in (FunctionType, MethodType, functools.partial):
+        if kind in _FUNCTIONS:
             objects = tuple(_function_parts(source, data))
             return objects, _data_of(data) if data else b""
         if kind is dict:
