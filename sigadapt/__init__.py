@@ -12,7 +12,7 @@ from sigadapt.errors import Declined, InputNeeded, LimitExceeded, SigadaptError,
 from sigadapt.histories import trim_history
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
-from sigadapt.signatures.server.work import Files, Sources
+from sigadapt.signatures.server_work import Files, Sources
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.agent_tool import declare_agent_tools

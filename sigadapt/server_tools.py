@@ -1,6 +1,6 @@
 """Tools that the provider runs, and what they leave in an answer: calls, sources and files."""
 
-from sigadapt.signatures.server.tools import (
+from sigadapt.signatures.provider_tools import (
     CodeExecution,
     FileSearch,
     ImageGeneration,
@@ -8,7 +8,7 @@ from sigadapt.signatures.server.tools import (
     WebFetch,
     WebSearch,
 )
-from sigadapt.signatures.server.work import File, Files, ServerToolCall, Source, Sources
+from sigadapt.signatures.server_work import File, Files, ServerToolCall, Source, Sources
 
 __all__ = [
     "CodeExecution",

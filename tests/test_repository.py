@@ -191,7 +191,7 @@ CHANGES_WITH_DSPY = re.compile(
 MAY_CHANGE = (
     "dspy_boundary/",
     "adapters/lm/",
-    "signatures/tool_results/dspy_media.py",
+    "signatures/tool_results/tool_output.py",
     "providers/",
     "testing/",
 )

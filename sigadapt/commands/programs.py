@@ -15,7 +15,7 @@ from sigadapt import ToolDecls
 from sigadapt.adapters.plan import plan_of
 from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.errors import InvalidOption
-from sigadapt.signatures.native_tools import NativeTool
+from sigadapt.signatures.provider_tools import NativeTool
 
 
 class Program(NamedTuple):

@@ -30,7 +30,7 @@ from sigadapt.commands.programs import Program, program_of
 from sigadapt.commands.sending import sent_to
 from sigadapt.commands.tool_report import report
 from sigadapt.schemas.json_values import Json, is_array, is_object
-from sigadapt.signatures.native_tools import NativeTool
+from sigadapt.signatures.provider_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import WIRES
 

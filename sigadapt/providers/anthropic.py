@@ -66,8 +66,8 @@ from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls, fun
 from sigadapt.schemas.arguments import CutOff, parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules
-from sigadapt.signatures.server.work import Findings, ServerWork
-from sigadapt.signatures.tool_results.dspy_media import part_of_chat
+from sigadapt.signatures.server_work import Findings, ServerWork
+from sigadapt.signatures.tool_results.tool_output import part_of_chat
 
 NAME = "anthropic"
 

@@ -63,8 +63,8 @@ from sigadapt.providers.wire.writing import (
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import subschemas
-from sigadapt.signatures.server.work import Findings
-from sigadapt.signatures.tool_results.dspy_media import part_of_bytes
+from sigadapt.signatures.server_work import Findings
+from sigadapt.signatures.tool_results.tool_output import part_of_bytes
 
 NAME = "gemini"
 

@@ -70,8 +70,8 @@ from sigadapt.providers.wire.values import (
 from sigadapt.providers.wire.writing import functions_chosen, text_of_arguments, written_text
 from sigadapt.schemas.arguments import CutOff, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object
-from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
-from sigadapt.signatures.tool_results.dspy_media import part_of_chat
+from sigadapt.signatures.server_work import NO_WORK, Findings, ServerWork
+from sigadapt.signatures.tool_results.tool_output import part_of_chat
 
 NAME = "openai-chat"
 

@@ -85,8 +85,8 @@ from sigadapt.providers.wire.writing import (
 )
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_array, is_object
-from sigadapt.signatures.server.work import Findings, ServerWork
-from sigadapt.signatures.tool_results.dspy_media import part_at
+from sigadapt.signatures.server_work import Findings, ServerWork
+from sigadapt.signatures.tool_results.tool_output import part_at
 
 NAME = "openai-responses"
 

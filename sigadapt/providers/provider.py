@@ -35,7 +35,7 @@ from sigadapt.providers.usage import AnswerUsage
 from sigadapt.providers.wire.members import DocumentedMembers
 from sigadapt.providers.wire.reading import Part, Reading
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.server.work import NO_WORK, ServerWork
+from sigadapt.signatures.server_work import NO_WORK, ServerWork
 from sigadapt.signatures.tool_decls import made_once
 
 Role: TypeAlias = Literal["user", "assistant", "developer"]
@@ -70,7 +70,7 @@ class Provider:
     not_of_lm15 = ""  # the type of an event that lm15 doesn't know (`event_for_lm15`)
     marks_commentary = False  # as another text than the answer (`Reading.commentary`)
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
-    # The entries of server tools (`signatures/server/tools.py`) by name, by how the model's name begins.
+    # The entries of server tools (`signatures/provider_tools.py`) by name, by how the model's name begins.
     server_tools: Mapping[str, Mapping[str, Json]] = {}
     headers_of_fields: Mapping[str, Mapping[str, str]] = {}  # for requests with these fields of the body
     headers_of_tools: Mapping[str, Mapping[str, str]] = {}  # for requests with tools of these types

@@ -14,8 +14,7 @@ from sigadapt.errors import UnboundToolCall
 from sigadapt.runs.agent_tools import ToolsetTool
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.calls import RefusedToolCall
-from sigadapt.signatures.tool_functions.open_call import open_call
-from sigadapt.signatures.tool_functions.stops import CallStop
+from sigadapt.signatures.tool_functions.open_call import CallStop, open_call
 from sigadapt.signatures.tool_results.function_calls import Outcome, is_async
 from sigadapt.signatures.tool_results.tool_result import failure_in
 from sigadapt.turns.agent_turn import AgentTurn, failure_value

@@ -25,7 +25,7 @@ from sigadapt.runs.agent_predictor import Predict
 from sigadapt.runs.agent_tools import tools_for_agent
 from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.run import Run
-from sigadapt.schemas.unknown_options import refuse_unknown
+from sigadapt.schemas.json_values import refuse_unknown
 from sigadapt.signatures.calls import NO_TURN
 from sigadapt.signatures.sources.runnable import forgotten_adapter
 from sigadapt.signatures.tool_decls import Sources

@@ -10,10 +10,9 @@ from sigadapt.adapters.request.lost_ids import paired_events
 from sigadapt.display.rendering import Displayable, Rendering, rendered_rounds
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of
-from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
-from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.tool_results.tool_result import ToolResult, message_in
 from sigadapt.signatures.transcript import Row, answering, later_round, own_round, read, rows_of
 
 

@@ -23,16 +23,14 @@ from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, listed,
 from sigadapt.signatures import awaiting
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop
+from sigadapt.signatures.tool_functions.open_call import NO_PROGRESS, CallProgress, CallStop
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import with_events
 from sigadapt.turns.agent_turn import CANCELLED, NO_RESULT, AgentTurn
-from sigadapt.turns.decisions import missing_decisions, read_decisions
+from sigadapt.turns.decisions import check_shown, missing_decisions, read_decisions, tools_of_turn
 from sigadapt.turns.jobs import Job, jobs_of, refuse_swapped
 from sigadapt.turns.running import TurnResults, arun_jobs, copy_of_state, run_jobs
-from sigadapt.turns.shown_calls import check_shown
-from sigadapt.turns.turn_tools import tools_of_turn
 
 _NOT_TAKEN = "This was not taken: calls beside it waited for a person. Read their results, and submit again."
 

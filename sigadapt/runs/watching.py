@@ -43,10 +43,9 @@ from sigadapt.runs.submit_texts import SubmitTexts, submit_texts
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_functions.pending import is_pending
-from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import ToolResults
-from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.tool_results.tool_result import ToolResult, message_of
 from sigadapt.turns.agent_turn import AgentTurn
 
 AnyCall = ToolCall | InvalidToolCall

@@ -9,12 +9,14 @@ arguments that look like good ones (nothing silent). `check_decoded` refuses it 
 import json
 import math
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import orjson
+
+from sigadapt.errors import InvalidOption
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object."""
@@ -295,3 +297,13 @@ def _scalar(item: Any) -> str:
     if item is None or isinstance(item, (str, int, float)):
         return json.dumps(item, ensure_ascii=False)
     return json.dumps(repr(item), ensure_ascii=False)
+
+
+def refuse_unknown(function: str, names: Iterable[str], options: Sequence[str]) -> None:
+    """Refuse the first name that is no option of a function or class."""
+    for name in names:
+        if name in options:
+            continue
+        near = closest(name, options)
+        fix = f"Did you mean {near!r}?" if near else f"It takes {', '.join(options)}."
+        raise InvalidOption(f"{function} has no such option", field=name, fix=fix)

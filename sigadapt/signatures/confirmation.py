@@ -14,8 +14,8 @@ from sigadapt.schemas.json_values import Json, short_hash, type_of
 from sigadapt.schemas.with_defaults import with_defaults
 from sigadapt.signatures.binding import with_own_defaults
 from sigadapt.signatures.tool_decl import ToolDecl
-from sigadapt.signatures.tool_functions.stops import CallProgress
-from sigadapt.signatures.tool_results.failures import message_of
+from sigadapt.signatures.tool_functions.open_call import CallProgress
+from sigadapt.signatures.tool_results.tool_result import message_of
 
 REJECTED = "The user rejected this call. It was not run."
 """The result of a call that a person said no to, as the model reads it."""

@@ -13,7 +13,7 @@ import pydantic
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import closest, cut, is_iterable, is_mapping, is_object, is_sequence
-from sigadapt.signatures.native_tools import NativeTool
+from sigadapt.signatures.provider_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, deferred
 from sigadapt.signatures.tool_decls import ToolDecls
 

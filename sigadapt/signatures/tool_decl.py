@@ -19,8 +19,7 @@ from sigadapt.display.rendering import Displayable, rendered_decl
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import Schema, check, check_json
-from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
-from sigadapt.schemas.unknown_options import refuse_unknown
+from sigadapt.schemas.json_values import Json, compact, cut, is_unicode, refuse_unknown
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
@@ -29,7 +28,7 @@ from sigadapt.signatures.sources.fields import DECL_FIELDS, DeclFields, Fields
 from sigadapt.signatures.sources.fingerprint import DeclaredCache, fingerprint_of
 from sigadapt.signatures.sources.runnable import Description, Runnable
 from sigadapt.signatures.tool_results.function_calls import is_timeout
-from sigadapt.signatures.tool_results.result_check import refuse_uncheckable
+from sigadapt.signatures.tool_results.plain_values import refuse_uncheckable
 
 REQUEST = "sigadapt_request_confirmation"
 """The tool name of a request for confirmation. Models never see it, and no tool may have it."""

@@ -14,9 +14,9 @@ import pydantic
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import compact, cut, is_mapping, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import no_result_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults
+from sigadapt.signatures.tool_results.tool_result import message_in
 
 _M = TypeVar("_M", bound=pydantic.BaseModel)
 Event = dict[str, Any]

@@ -30,9 +30,9 @@ from sigadapt.dspy_boundary.contract import is_entry_of, sent_to_model
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.providers.telemetry import telemetry_name
-from sigadapt.signatures.tool_functions.stops import CallStop
-from sigadapt.signatures.tool_results.failures import text_of as message_of
-from sigadapt.signatures.tool_results.failures import type_of_error
+from sigadapt.signatures.tool_functions.open_call import CallStop
+from sigadapt.signatures.tool_results.tool_result import text_of_error as message_of
+from sigadapt.signatures.tool_results.tool_result import type_of_error
 from sigadapt.tracing import content
 from sigadapt.trust.masking import secrets_in_settings
 

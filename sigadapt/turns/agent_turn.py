@@ -24,13 +24,25 @@ from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.signatures.sources.runnable import RefusedRun
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_functions.open_call import OpenCall, open_call
+from sigadapt.signatures.tool_functions.open_call import (
+    NO_PROGRESS,
+    CallStop,
+    LaterCallStop,
+    OpenCall,
+    open_call,
+)
 from sigadapt.signatures.tool_functions.pending import need_of
-from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallStop, LaterCallStop
-from sigadapt.signatures.tool_results.failures import FailedResult, message_in, message_of, type_of_error
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
-from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result, failure_in
+from sigadapt.signatures.tool_results.tool_result import (
+    FailedResult,
+    ToolResult,
+    agent_result,
+    failure_in,
+    message_in,
+    message_of,
+    type_of_error,
+)
 from sigadapt.signatures.transcript import read, with_events, without_tracebacks
 from sigadapt.turns.running import TurnResults, requests_of_stop
 

@@ -23,8 +23,7 @@ from sigadapt.signatures.confirmation import REJECTED, Confirmation, with_approv
 from sigadapt.signatures.sources.runnable import asking_of
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_functions.open_call import OpenCall
-from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress
+from sigadapt.signatures.tool_functions.open_call import NO_PROGRESS, CallProgress, OpenCall
 from sigadapt.signatures.tool_functions.tool_function import function_of
 from sigadapt.signatures.tool_results.function_calls import is_timeout, least
 from sigadapt.signatures.tool_results.pairing import failed_result

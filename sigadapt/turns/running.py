@@ -28,11 +28,18 @@ from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
-from sigadapt.signatures.tool_functions.open_call import OpenCall, attempt_of, call_for, open_call
+from sigadapt.signatures.tool_functions.open_call import (
+    NO_PROGRESS,
+    CallProgress,
+    CallStop,
+    LaterCallStop,
+    OpenCall,
+    attempt_of,
+    call_for,
+    open_call,
+)
 from sigadapt.signatures.tool_functions.pending import TaskPoll, is_pending, need_of
-from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, LaterCallStop
 from sigadapt.signatures.tool_results.content import json_of
-from sigadapt.signatures.tool_results.failures import FailedResult, message_of
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,
     Outcome,
@@ -43,10 +50,10 @@ from sigadapt.signatures.tool_results.function_calls import (
     sync_entry,
 )
 from sigadapt.signatures.tool_results.pairing import result_of
-from sigadapt.signatures.tool_results.result_check import unfit_error
+from sigadapt.signatures.tool_results.plain_values import unfit_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_output import edit_note, program_outputs
-from sigadapt.signatures.tool_results.tool_result import ToolResult, failure_in
+from sigadapt.signatures.tool_results.tool_result import FailedResult, ToolResult, failure_in, message_of
 from sigadapt.turns.jobs import Job, declared_tool, jobs_of, own_function
 from sigadapt.turns.side_by_side import TurnCall, arun_turn, run_turn
 

@@ -5,7 +5,7 @@ from typing import Any
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.providers.route import Route
 from sigadapt.schemas.json_values import Json, cut
-from sigadapt.signatures.native_tools import NativeTool
+from sigadapt.signatures.provider_tools import NativeTool
 from sigadapt.signatures.tool_decl import with_fields
 from sigadapt.signatures.tool_decls import ToolDecls
 

@@ -25,7 +25,7 @@ from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, closest, compact
 from sigadapt.signatures.tool_results.content import PLACED, name_of
-from sigadapt.signatures.tool_results.dspy_media import Part
+from sigadapt.signatures.tool_results.tool_output import Part
 
 if TYPE_CHECKING:
     from sigadapt.text.contract import Writer

@@ -17,9 +17,8 @@ from sigadapt.dspy_boundary.contract import TYPE_MARKER, demo_messages, with_blo
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import closest, is_object, is_sequence, listed, type_of
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, SearchRecord, ToolCall, ToolCalls, Turn
-from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
-from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.tool_results.tool_result import ToolResult, message_in
 from sigadapt.signatures.transcript import (
     Event,
     Row,

@@ -17,7 +17,7 @@ from typing import Any
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json, cut, is_mapping, is_object, is_sequence
-from sigadapt.signatures.native_tools import NativeTool
+from sigadapt.signatures.provider_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 
 MODES = ("auto", "required", "none")

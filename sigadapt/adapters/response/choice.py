@@ -33,7 +33,7 @@ from sigadapt.providers.wire.reading import Reading
 from sigadapt.schemas.arguments import Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.server.work import NO_WORK, Files, ServerToolCall, Sources
+from sigadapt.signatures.server_work import NO_WORK, Files, ServerToolCall, Sources
 
 
 @dataclass(frozen=True, slots=True)

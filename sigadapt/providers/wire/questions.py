@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sigadapt.providers.wire.result_blocks import chat_block, decoded_text
 from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.signatures.tool_results.dspy_media import Part, part_of_chat
+from sigadapt.signatures.tool_results.tool_output import Part, part_of_chat
 
 
 def part_of_question(block: Json) -> Part | None:

@@ -24,7 +24,7 @@ from sigadapt.providers.wire.ends import mark_last_cut_off
 from sigadapt.providers.wire.raw_calls import RawCall
 from sigadapt.providers.wire.values import in_paragraphs, join_texts
 from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, fault_in
-from sigadapt.signatures.server.work import NO_WORK, ServerWork
+from sigadapt.signatures.server_work import NO_WORK, ServerWork
 
 MOST_VALUES = 100_000
 """How many values a block of provider state may hold."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import content_parts, is_text, kind_of, more_than, text_of
 from sigadapt.schemas.json_values import Json, is_array, pointer
-from sigadapt.signatures.tool_results.dspy_media import Part
+from sigadapt.signatures.tool_results.tool_output import Part
 
 Where: TypeAlias = tuple[object, ...]
 """The steps from the body to a place in it."""

@@ -10,7 +10,7 @@ from sigadapt.signatures.calls.tool_call import ToolCall, id_of_request
 from sigadapt.signatures.confirmation import Confirmation, pin_of, question_for
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_functions.stops import Need
+from sigadapt.signatures.tool_functions.open_call import Need
 
 
 def question_about(call: ToolCall, tools: ToolDecls) -> tuple[Json, Confirmation | None]:

@@ -21,7 +21,7 @@ from sigadapt.signatures.confirmation import REJECTED, request_id
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import Sources, decls_of
-from sigadapt.signatures.tool_functions.stops import Kind
+from sigadapt.signatures.tool_functions.open_call import Kind
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _WITHOUT_KEYS = {str, int, float, bool, type(None)}

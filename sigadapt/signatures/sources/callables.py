@@ -19,6 +19,7 @@ The details:
 
 import functools
 import inspect
+import re
 import typing
 import warnings
 from collections.abc import Callable, Mapping
@@ -32,7 +33,6 @@ from pydantic.fields import FieldInfo
 from sigadapt.errors import InvalidToolDecl, UndeclaredTypeWarning
 from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.sources import docstrings
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.fields import Fields, Uncallable
 from sigadapt.signatures.tool_functions.tool_context import is_context
@@ -42,6 +42,18 @@ _WARNED: set[str] = set()
 """The functions of which a warning was logged, by their qualified names: a function may be declared often."""
 
 _UNRESOLVED = inspect.Parameter.empty
+
+
+_TITLES = "Args|Arguments|Params|Parameters|Attributes|Returns|Yields|Raises|Exceptions"
+_SECTIONS = {
+    "GOOGLE": rf"(?:{_TITLES}):[ \t]*$",
+    "NUMPYDOC": rf"(?:{_TITLES}|Other Parameters)[ \t]*\n[ \t]*-{{3,}}[ \t]*$",
+    "REST": r":(?:param|parameter|arg|argument|key|keyword|type|returns?|rtype|yields?|raises?)\b[^:\n]*:",
+    "EPYDOC": r"@(?:param|type|return|rtype|raise)\b[^:\n]*:",
+}
+_STYLE = re.compile(
+    "|".join(rf"(?P<{style}>^[ \t]*{section})" for style, section in _SECTIONS.items()), re.MULTILINE
+)
 
 
 class Types(NamedTuple):
@@ -68,7 +80,7 @@ def accepts(source: object) -> bool:
 
 def describe(source: _Function, parameters: Json | None) -> list[Fields]:
     """Describe a callable as a tool. It is never called (nothing is executed)."""
-    docs = docstrings.parse(_doc_of(source))
+    docs = parse_docstring(_doc_of(source))
     tool = {"name": _name_of(source), "description": docs.description, "func": source}
     if parameters is not None:
         return [{**tool, "parameters": parameters}]
@@ -265,3 +277,28 @@ def _refuse(problems: list[str], where: str) -> NoReturn:
         tool=where,
         fix="Change its signature, or give its schema: ToolDecl.of(function, parameters=...).",
     )
+
+
+class _Docs(NamedTuple):
+    """The parts of a docstring."""
+
+    description: str  # without the sections
+    parameters: dict[str, str]  # their descriptions, by name
+    returns: str | None  # the description of the result
+
+
+def parse_docstring(text: str | None) -> _Docs:
+    """Split a docstring (Google, NumPy, Sphinx or Epydoc style) into its parts."""
+    match = _STYLE.search(text) if text else None
+    if text is None or match is None:
+        return _Docs((text or "").strip(), {}, None)
+    import docstring_parser  # takes milliseconds, and most docstrings have no sections
+
+    try:
+        # The parser cleans the indentation again. Without the line break, it would outdent all but line one.
+        docs = docstring_parser.parse("\n" + text, docstring_parser.DocstringStyle[str(match.lastgroup)])
+    except docstring_parser.ParseError:
+        return _Docs(text.strip(), {}, None)
+    parameters = {p.arg_name: p.description.strip() for p in docs.params if p.description}
+    returns = docs.returns.description if docs.returns else None
+    return _Docs((docs.description or "").strip(), parameters, returns)

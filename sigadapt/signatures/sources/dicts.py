@@ -12,7 +12,7 @@
 | Gemini | `functionDeclarations` | each of the list | `parametersJsonSchema` or `parameters` |
 | bare | `name` | | `parameters` |
 
-A JSON Schema is kept as the same object. A schema in Gemini's format is translated (`schemas/gemini.py`):
+A JSON Schema is kept as the same object. A schema in Gemini's format is translated (`in_json_schema`):
 Gemini's `parameters`, and in any shape a schema with the type `OBJECT`, in capitals.
 
 Other keys (`cache_control`, `defer_loading`, `annotations`, and unknown keys) are kept as
@@ -28,8 +28,8 @@ import jiter
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.gemini import in_json_schema
 from sigadapt.schemas.json_values import Json, closest, cut, is_array, is_object
+from sigadapt.schemas.subschemas import rebuilt
 from sigadapt.signatures.sources.fields import DECL_FIELDS, Fields
 
 
@@ -66,6 +66,22 @@ PROVIDER_TOOL_KEYS = GEMINI_SEARCHES | _GEMINI_OTHERS | {"systemTool", "cachePoi
 
 MARKS = {*_SHAPES, *_GEMINI_LISTS}
 """The keys by which a shape is recognised."""
+
+
+_CAMEL = {
+    "any_of": "anyOf",
+    "additional_properties": "additionalProperties",
+    "defs": "$defs",
+    "max_items": "maxItems",
+    "max_length": "maxLength",
+    "max_properties": "maxProperties",
+    "min_items": "minItems",
+    "min_length": "minLength",
+    "min_properties": "minProperties",
+    "property_ordering": "propertyOrdering",
+    "ref": "$ref",
+}
+_SIZES = ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties")
 
 
 def accepts(source: object) -> TypeGuard[Json]:
@@ -229,3 +245,31 @@ def decode(text: str) -> Any:
         return jiter.from_json(text.encode(), allow_inf_nan=False, catch_duplicate_keys=True)
     except ValueError as error:
         raise InvalidToolDecl(f"not JSON ({error}): {cut(text)}", code="invalid_json") from error
+
+
+def in_json_schema(schema: Any) -> Any:
+    """Return a schema in Gemini's format as JSON Schema: the same object if nothing differs."""
+    # Types in capitals, `nullable`, sizes as text (64-bit numbers in protobuf's JSON), the SDK's snake case.
+    # Source: `Schema` of the Gemini API, v1beta.
+    if not is_object(schema):
+        return schema
+    words: Json = {_CAMEL.get(key, key): value for key, value in schema.items()}
+    declared = words.get("type")
+    if isinstance(declared, str) and declared.isupper():
+        words["type"] = declared.lower()
+    for key in _SIZES:
+        if isinstance(size := words.get(key), str) and size.isdecimal():
+            words[key] = int(size)
+    if words.pop("nullable", None) is True:
+        _allow_null(words)
+    words = rebuilt(words, lambda subschema, _: in_json_schema(subschema))
+    return schema if words == schema else words
+
+
+def _allow_null(schema: Json) -> None:
+    if type(schema.get("type")) is str:
+        schema["type"] = [schema["type"], "null"]
+    if is_array(alternatives := schema.get("anyOf")):
+        schema["anyOf"] = [*alternatives, {"type": "null"}]
+    if is_array(allowed := schema.get("enum")) and None not in allowed:
+        schema["enum"] = [*allowed, None]

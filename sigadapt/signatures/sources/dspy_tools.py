@@ -9,14 +9,15 @@ descriptions that they write still say `(Required)`.
 
 import inspect
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, TypeAlias, TypeGuard
 
 import dspy
 
 from sigadapt.dspy_boundary.contract import RefusableTool
-from sigadapt.schemas.definitions import object_schema
-from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.signatures.sources import callables, docstrings
+from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.schemas.subschemas import subschemas
+from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.fields import Fields
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.runnable import Runnable, asking_of
@@ -25,6 +26,9 @@ _Args: TypeAlias = dict[str, Any]  # schemas; a program may have put anything th
 _REQUIRED = " (Required)"
 _BY_DSPY: DeclaredCache[tuple[_Args, str]] = DeclaredCache()
 """The arguments and the description that DSPy derives from a function."""
+
+
+_DEFINITIONS = ("$defs", "definitions")
 
 
 class DeclaredTool(RefusableTool):
@@ -80,7 +84,7 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[Fields]:
         properties[name]["description"] = descriptions[name]
     description = source.desc
     if description == doc:  # the raw docstring, sections and all
-        description = docstrings.parse(inspect.cleandoc(doc)).description
+        description = callables.parse_docstring(inspect.cleandoc(doc)).description
     return [{**tool, "name": own_name, "description": description}]
 
 
@@ -102,4 +106,48 @@ def _schema_of(source: dspy.Tool, args: _Args) -> Json:
     # DSPy says in the description alone which arguments of such a schema are required.
     if source.has_kwargs and args and args.keys() == descriptions.keys():  # made of a JSON Schema by DSPy
         required = [name for name in args if descriptions[name].endswith(_REQUIRED)]
-    return {**object_schema(args), "required": required}
+    return {**_object_schema(args), "required": required}
+
+
+def _object_schema(arguments: Json) -> Json:
+    """Return the schema of an object with these members, whose definitions are those of its members."""
+    # DSPy keeps a schema for each argument, whose references count from there (`#/$defs/Item`).
+    schema: Json = {"type": "object", "properties": {}}
+    for name, argument in arguments.items():
+        schema["properties"][name] = _with_definitions_moved(argument, schema)
+    return schema
+
+
+def _with_definitions_moved(argument: Any, schema: Json) -> Any:
+    """Return an argument's schema without its definitions, which it adds to the schema of all."""
+    if not is_object(argument) or "$id" in argument:  # with an `$id`, references count from the argument
+        return argument
+    for keyword in _DEFINITIONS:
+        if is_object(argument.get(keyword)) and f'"#/{keyword}/' in compact(argument):
+            argument = deepcopy(argument)
+            definitions = argument[keyword]
+            suffix = _free_suffix(definitions, schema.get(keyword, {}))
+            _add_to_references(suffix, argument, keyword)
+            del argument[keyword]
+            new_definitions = {f"{name}{suffix}": value for name, value in definitions.items()}
+            schema[keyword] = {**schema.get(keyword, {}), **new_definitions}
+    return argument
+
+
+def _free_suffix(definitions: Json, others: Json) -> str:
+    """Return what tells definitions from others of the same names; nothing if these are equal."""
+    if all(compact(others.get(name, value)) == compact(value) for name, value in definitions.items()):
+        return ""
+    number = 2
+    while any(f"{name}_{number}" in others for name in definitions):
+        number += 1
+    return f"_{number}"
+
+
+def _add_to_references(suffix: str, argument: Json, keyword: str) -> None:
+    start = f"#/{keyword}/"
+    for place in subschemas(argument):
+        reference = place.schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith(start):
+            name, slash, rest = reference.removeprefix(start).partition("/")
+            place.schema["$ref"] = f"{start}{name}{suffix}{slash}{rest}"

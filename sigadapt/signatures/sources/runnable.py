@@ -20,11 +20,22 @@ from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
 from sigadapt.signatures.sources.fields import Fields, Uncallable
 from sigadapt.signatures.tool_results.content import json_of, text_of
-from sigadapt.signatures.tool_results.dspy_media import MEDIA
-from sigadapt.signatures.tool_results.failures import FailedResult, ReportedFailure, reason_of
 from sigadapt.signatures.tool_results.plain_values import plain_value
-from sigadapt.signatures.tool_results.tool_output import NotedValue, for_agent, output_of, program_outputs
-from sigadapt.signatures.tool_results.tool_result import ToolResult, value_for_agent, with_note
+from sigadapt.signatures.tool_results.tool_output import (
+    MEDIA,
+    NotedValue,
+    for_agent,
+    output_of,
+    program_outputs,
+)
+from sigadapt.signatures.tool_results.tool_result import (
+    FailedResult,
+    ReportedFailure,
+    ToolResult,
+    reason_of,
+    value_for_agent,
+    with_note,
+)
 
 _OUR_ADAPTERS = {
     "JSONAdapter": "JSONAdapter",

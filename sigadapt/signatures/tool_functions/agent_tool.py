@@ -39,7 +39,6 @@ from sigadapt.signatures.tool_functions.guards import agent_function, waits_insi
 from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for
 from sigadapt.signatures.tool_functions.pending import need_of
 from sigadapt.signatures.tool_functions.tool_context import cannot_wait
-from sigadapt.signatures.tool_results.failures import plain_failures
 from sigadapt.signatures.tool_results.function_calls import (
     arun_function,
     least,
@@ -47,8 +46,9 @@ from sigadapt.signatures.tool_results.function_calls import (
     refuse_blocked,
     run_function,
 )
-from sigadapt.signatures.tool_results.result_check import unfit_error
+from sigadapt.signatures.tool_results.plain_values import unfit_error
 from sigadapt.signatures.tool_results.tool_output import NotedValue
+from sigadapt.signatures.tool_results.tool_result import plain_failures
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 

@@ -30,19 +30,18 @@ from sigadapt.signatures.sources.runnable import (
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 from sigadapt.signatures.tool_decls import Ask
 from sigadapt.signatures.tool_functions.open_call import (
+    Need,
     OpenCall,
     TakesCall,
     call_for,
     open_call,
     take_open_call,
 )
-from sigadapt.signatures.tool_functions.stops import Need
 from sigadapt.signatures.tool_functions.tool_function import (
     ToolFunction,
     call_by_hand,
     function_of,
 )
-from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.function_calls import (
     HOME_LOOP,
     arun_function,
@@ -50,6 +49,7 @@ from sigadapt.signatures.tool_results.function_calls import (
     with_timeout,
 )
 from sigadapt.signatures.tool_results.tool_output import NotedValue, edit_note
+from sigadapt.signatures.tool_results.tool_result import message_of
 
 _LOG = logging.getLogger("sigadapt")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import is_object
-from sigadapt.signatures.tool_functions.stops import Need
+from sigadapt.signatures.tool_functions.open_call import Need
 from sigadapt.signatures.tool_results.function_calls import HOME_LOOP
 from sigadapt.signatures.tool_results.tool_output import NotedValue, first_of, is_a
 

@@ -14,8 +14,7 @@ from sigadapt.errors import Declined, InvalidOption, InvalidToolDecl
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json, compact, cut, type_of
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, schema_of
-from sigadapt.signatures.tool_functions.open_call import OpenCall
-from sigadapt.signatures.tool_functions.stops import Need, QuestionReply, question_key
+from sigadapt.signatures.tool_functions.open_call import Need, OpenCall, QuestionReply, question_key
 
 Deps = DefaultTypeVar("Deps", default=Any)
 _T = TypeVar("_T")

@@ -36,9 +36,15 @@ from sigadapt.signatures.confirmation import REJECTED, Confirmation, pin_of, que
 from sigadapt.signatures.sources.runnable import by_name
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_functions.hooks import HookError, methods_of
-from sigadapt.signatures.tool_functions.open_call import OpenCall, TakesCall, start_hook, take_open_call
+from sigadapt.signatures.tool_functions.open_call import (
+    Need,
+    OpenCall,
+    TakesCall,
+    start_hook,
+    stop_in,
+    take_open_call,
+)
 from sigadapt.signatures.tool_functions.pending import need_of, result_hint
-from sigadapt.signatures.tool_functions.stops import Need, stop_in
 from sigadapt.signatures.tool_functions.tool_context import ToolContext, cannot_wait
 from sigadapt.signatures.tool_results.function_calls import (
     HOME_LOOP,

@@ -9,7 +9,7 @@
 
 `[image 1]` or `[file 1: a.pdf]` in a text or in JSON names the first of these parts, whatever its type.
 
-DSPy's own types are read in `dspy_media.py`.
+DSPy's own types and those of MCP and LangChain are read in `tool_output.py`.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,15 @@ from dspy.adapters.types.base_type import Type
 
 from sigadapt.dspy_boundary.contract import with_file_names
 from sigadapt.schemas.json_values import compact, is_object, is_sequence
-from sigadapt.signatures.tool_results.dspy_media import MEDIA, START, Part, parts_in_mark, saved_parts
-from sigadapt.signatures.tool_results.tool_output import output_of, parts_of_block
+from sigadapt.signatures.tool_results.tool_output import (
+    MEDIA,
+    START,
+    Part,
+    output_of,
+    parts_in_mark,
+    parts_of_block,
+    saved_parts,
+)
 
 PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 

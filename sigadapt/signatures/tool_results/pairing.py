@@ -21,10 +21,9 @@ from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, t
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.saved_model import in_order_of
 from sigadapt.signatures.tool_results.content import is_content, refers
-from sigadapt.signatures.tool_results.failures import reason_of, type_of_error
 from sigadapt.signatures.tool_results.plain_values import plain_value
 from sigadapt.signatures.tool_results.tool_output import NotedValue, program_outputs
-from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.tool_results.tool_result import ToolResult, reason_of, type_of_error
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
 

@@ -8,7 +8,8 @@
 | a date, a UUID, a pydantic model, and what else is saved as the JSON that is read | stays | |
 | a set, an array of NumPy, a container of another class | plain JSON | |
 
-What has no text of its own, and what has to be awaited or iterated first, cannot be a result.
+What has no text of its own, and what has to be awaited or iterated first, cannot be a result. Where
+`check_result=True` asks for it, what was returned is checked against the schema that the tool declares.
 """
 
 import json
@@ -19,14 +20,18 @@ from math import isfinite
 from typing import Any, NoReturn, cast
 
 import dspy
+import jiter
 import orjson
 from dspy.adapters import utils
 from pydantic_core import to_jsonable_python
 from typing_extensions import Self
 
-from sigadapt.errors import InvalidHistory
+from sigadapt.errors import InvalidHistory, InvalidToolDecl
+from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
+    Json,
     as_unicode,
     compact,
     is_large_integer,
@@ -40,6 +45,7 @@ from sigadapt.signatures.tool_results.content import PLAIN, content_of
 from sigadapt.signatures.tool_results.tool_output import output_of
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
+_DEFINITIONS = ("$defs", "definitions")
 
 
 class AlteredText(str):
@@ -220,3 +226,59 @@ def _refuse_unreadable(value: Any, tool: str) -> None:
 def _refuse(tool: str, reason: str, fix: str) -> NoReturn:
     reason = f"the result {reason}"
     raise InvalidHistory(reason, code="unsendable_content", tool=tool, fix=fix)
+
+
+def refuse_uncheckable(returns: Json | None, tool: str) -> None:
+    """Refuse `check_result` for a tool whose declaration says nothing of its result."""
+    if returns is not None:
+        check_value_schema(returns, tool)
+        return
+    raise InvalidToolDecl(
+        "its check_result has no schema to check by",
+        code="invalid_field",
+        tool=tool,
+        fix="Annotate what the function returns, or give returns=... .",
+    )
+
+
+def check_value_schema(schema: Json, tool: str) -> None:
+    """Refuse a schema by which no value can be checked.
+
+    Raises:
+        InvalidToolDecl: as for the schema of a declaration.
+    """
+    check(_as_member(schema), tool=tool)
+
+
+def unfit_error(decl: Any, value: Any) -> InvalidHistory | None:
+    """Return the error of a value that does not fit the schema of its tool: `unfit_result`, with the path.
+
+    Args:
+        decl: the ToolDecl.
+        value: what the model would read of the result.
+    """
+    if not decl.check_result:
+        return None
+    json_value = value if isinstance(value, str) else jiter.from_json(as_unicode(result_text(value)).encode())
+    flaw = flaw_of_value(json_value, decl.returns, decl.name)
+    if flaw is None:
+        return None
+    summary = flaw.message.partition(": ")[2]
+    return InvalidHistory(
+        f"the result does not fit the declared schema: {summary}",
+        code="unfit_result",
+        tool=decl.name,
+        path=flaw.path,
+    )
+
+
+def flaw_of_value(value: Any, schema: Json, tool: str) -> Flaw | None:
+    """Return why a JSON value of any type does not fit a schema; None if it fits."""
+    return check(_as_member(schema), tool=tool).flaw_of({"result": value}, tool)
+
+
+def _as_member(returns: Json) -> Json:
+    """Return the schema of an object whose member `result` is what the tool returns, of any type."""
+    definitions = {key: returns[key] for key in _DEFINITIONS if key in returns}
+    schema = {key: part for key, part in returns.items() if key not in _DEFINITIONS}
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"], **definitions}

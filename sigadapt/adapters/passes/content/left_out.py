@@ -2,7 +2,7 @@
 
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.tool_results.content import name_of
-from sigadapt.signatures.tool_results.dspy_media import Part
+from sigadapt.signatures.tool_results.tool_output import Part
 
 
 def words_for(part: Part, number: int) -> str:

@@ -1,19 +1,95 @@
-"""Server tools under one name: declared once, and sent in the words of the provider that is asked.
+"""Tools that providers run: in a provider's own words (native tools), or under one name (server tools).
 
-A canonical Request has `{"type": "server_tool", "tool": "WebSearch", ...}` with the options that were given.
-Each provider's file has a table of what it takes instead (`Route.server_tools`).
+Native tools are sent exactly as written. New ones appear often, so they are recognised by their keys, not by
+a list: a `type` that is neither a function's nor one of JSON Schema's types, without a key of a function
+(OpenAI's Responses, Anthropic); or only keys of Gemini's or Bedrock's own tools (`sources/dicts.py`). Some of
+them the program runs all the same (`client_names`): a shell, a text editor, a screen. No schema checks their
+calls, because the provider documents their arguments.
+
+Server tools are sent in the words of the provider that is asked. A canonical Request has `{"type":
+"server_tool", "tool": "WebSearch", ...}` with the options that were given, and each provider's file has a
+table of what it takes instead (`Route.server_tools`).
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from sigadapt.errors import InvalidToolDecl, printable
-from sigadapt.schemas.json_values import Json, cut, type_of
-from sigadapt.schemas.web_addresses import is_web_address
-from sigadapt.signatures.native_tools import MCP_APPROVAL, SERVER_TOOL, NativeTool
+from sigadapt.schemas.checking import check_json
+from sigadapt.schemas.json_values import Json, closest, cut, is_object, type_of
+from sigadapt.signatures.sources.dicts import MARKS, PROVIDER_TOOL_KEYS
 from sigadapt.signatures.tool_decl import ToolDecl
+
+_NOT_NATIVE = {"function", "custom", "namespace"} | {
+    *("object", "array", "string", "number", "integer", "boolean", "null")
+}
+
+# https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#client-tools
+_OF_CLAUDE = re.compile(r"(bash|text_editor|memory|computer)_\d{8}")
+# https://developers.openai.com/api/docs/guides/tools
+_OF_OPENAI = {"shell", "local_shell", "apply_patch", "computer", "computer_use_preview", "tool_search"}
+SERVER_TOOL = "server_tool"
+"""The type of an entry that each provider is sent in its own words (`server_tools.py`)."""
+MCP_APPROVAL = "mcp_approval_request"
+"""The name under which OpenAI asks whether it may call a hosted MCP server."""
+
+
+@dataclass(frozen=True)
+class NativeTool:
+    """A tool in a provider's own words, which the provider runs unless `client_names` says otherwise."""
+
+    spec: Json
+
+    def __post_init__(self) -> None:
+        check_json(self.spec, tool=self.kind)
+        object.__setattr__(self, "spec", deepcopy(self.spec))
+
+    @property
+    def kind(self) -> str:
+        """The entry's `type`, or its first key if it has no type."""
+        return str(self.spec.get("type") or next(iter(self.spec), ""))
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """The names under which calls come that the program has to run; empty if there are none."""
+        if _OF_CLAUDE.fullmatch(self.kind):
+            return (str(self.spec.get("name")),)
+        if self.kind == "tool_search" and self.spec.get("execution") != "client":
+            return ()
+        environment = self.spec.get("environment")
+        if is_object(environment) and environment.get("type") not in (None, "local"):
+            return ()  # a shell in a container, which OpenAI runs
+        if self.kind == "mcp":  # unless it says otherwise, OpenAI asks before each call
+            return () if self.spec.get("require_approval") == "never" else (MCP_APPROVAL,)
+        return (self.kind,) if self.kind in _OF_OPENAI else ()
+
+    def to_openai(self) -> Json:
+        """Return a copy of the entry."""
+        return deepcopy(self.spec)
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
+    def __str__(self) -> str:
+        return printable(f"<{self.kind}>")
+
+
+def is_native(source: object) -> TypeGuard[Json]:
+    """Return whether a value is a dict that describes a native tool."""
+    if not is_object(source) or not source:
+        return False
+    kind = source.get("type")
+    if kind is None:
+        return source.keys() <= PROVIDER_TOOL_KEYS
+    if isinstance(kind, str) and (kind in _OF_OPENAI or ":" in kind or kind == SERVER_TOOL):
+        return True  # a gateway's own has a prefix, such as `openrouter:web_search`, and may have parameters
+    if not isinstance(kind, str) or kind in _NOT_NATIVE or not MARKS.isdisjoint(source):
+        return False
+    return closest(kind.lower(), _NOT_NATIVE) is None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,3 +231,14 @@ def native_tool(spec: Json) -> NativeTool:
         return NativeTool(spec)
     names = {word: name for name, word in _WORDS.items()}
     return kind(**{names.get(key, key): value for key, value in spec.items() if key not in ("type", "tool")})
+
+
+def is_web_address(address: str) -> bool:
+    """Return whether an address is one: `javascript:` and its kin run in the page itself."""
+    if not address.isprintable() or " " in address:  # browsers leave out tabs and line ends
+        return False
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # half of the brackets around an IPv6 address
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)

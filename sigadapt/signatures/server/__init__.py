@@ -1,1 +1,0 @@
-"""Tools that providers run: how they are declared, and what they left in an answer."""
