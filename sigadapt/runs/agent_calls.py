@@ -124,18 +124,14 @@ class AgentCalls:
         for n, call in enumerate(self._calls.tool_calls):
             value, error = by_position[n]
             if isinstance(error, Exception):
-                value = self._failure_value(call.name, error)
+                write = failure_value if self._turn is None else self._turn.failure_value
+                value = write(call.name, error)
             elif call.name == "submit" and is_object(value):
                 final_outputs = value
             values.append(value)
             failures.append(error is not None or n not in self._positions)
         rows = dspy.ToolCallResults.from_tool_calls_and_values(self._calls, values, failures)
         return rows, final_outputs
-
-    def _failure_value(self, name: str, error: Exception) -> Any:
-        if self._turn is None:
-            return failure_value(name, error)
-        return self._turn.failure_value(name, error)
 
 
 def _turn_call(tool: Any, arguments: dict[str, Any]) -> TurnCall:

@@ -55,14 +55,14 @@ class Deferral:
             getattr(entry, "text", entry) for entry in decls.entries
         ]  # one text is of one declaration
         if self._last is None or self._last[0] != identities:
-            self._last = identities, ToolDecls([*map(self._with_search, decls.entries)])
+            entries: Entries = []
+            for entry in decls.entries:
+                if isinstance(entry, ToolDecl) and entry.name not in self._names:
+                    entries.append(deferred(entry, self._search))
+                else:
+                    entries.append(entry)
+            self._last = identities, ToolDecls(entries)
         return self._last[1]
-
-    def _with_search(self, entry: ToolDecl | NativeTool) -> ToolDecl | NativeTool:
-        """Return a tool that a search has to find, unless it is always loaded."""
-        if isinstance(entry, ToolDecl) and entry.name not in self._names:
-            return deferred(entry, self._search)
-        return entry
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Deferral, (self._names, self._search)

@@ -277,36 +277,26 @@ def check_shown(request: ToolCall, calls: Iterable[ToolCall], progress: CallProg
     if call is None or call.name != request.call.name:
         raise ValueError(f"the request {cut(repr(request.id))} shows a call that is none of the turn's")
     args = call.args if progress.approved is None else progress.approved
-    shows_it = _shows_approval(request, args) if request.kind == "approval" else _shows(request, args)
-    if not shows_it:
+    if not _shows(request, args):
         raise ValueError(f"the request {cut(repr(request.id))} shows other arguments than its call has")
-    if request.kind == "answer":
-        _check_schema(request)
-
-
-def _shows_approval(request: ToolCall, args: Json) -> bool:
-    """Return whether a request shows what runs after a yes."""
-    if equal_json(request.call.args, args):
-        return True
-    # It shows defaults, too, or what a hook made of the call. Its id is a hash of what was shown at first.
-    is_as_asked = request.id == id_of_request(request.call, request.call.args)
-    return is_as_asked and (_is_changed(request) or has_all(request.call.args, args))
-
-
-def _shows(request: ToolCall, args: Json) -> bool:
-    return _is_changed(request) or equal_json(request.call.args, args)
-
-
-def _is_changed(request: ToolCall) -> bool:
-    """Return whether a hook changed the arguments that a request shows. It makes the same change again."""
-    return request.args.get("changed") is True
-
-
-def _check_schema(request: ToolCall) -> None:
+    if request.kind != "answer":
+        return
     schema: object = request.args.get("schema")
     if not is_object(schema):
         raise ValueError(f"the schema of an answer is {type_of(schema)}")
     check_value_schema(schema, request.call.name)
+
+
+def _shows(request: ToolCall, args: Json) -> bool:
+    """Return whether a request shows the call that runs with these arguments."""
+    is_changed = request.args.get("changed") is True  # by a hook, which makes the same change again
+    if equal_json(request.call.args, args) or (is_changed and request.kind != "approval"):
+        return True
+    if request.kind != "approval":
+        return False
+    # It shows defaults, too, or what a hook made of the call. Its id is a hash of what was shown at first.
+    is_as_asked = request.id == id_of_request(request.call, request.call.args)
+    return is_as_asked and (is_changed or has_all(request.call.args, args))
 
 
 def tools_of_turn(error: InputNeeded, tools: object, decisions: object) -> Steps[ToolDecls]:

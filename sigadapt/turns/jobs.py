@@ -86,7 +86,8 @@ def jobs_of(
     asking = dict.fromkeys(earlier.request_ids)
     for call in to_decide:
         question = questions[call.id]
-        if _takes_decision(earlier.progress.get(call.id), question):
+        progress = earlier.progress.get(call.id)  # of a call that may have begun before its turn waited
+        if progress is None or (progress.approved is None and question[1] is not None):
             unknown.discard(request_ids[call.id])
         if question[1] is not None:
             asking[request_ids[call.id]] = None
@@ -109,13 +110,6 @@ def jobs_of(
     # Also once such a call has ended.
     one_by_one = {decl.name for decl in decls.tools if decl.sequential}
     return [job._replace(sequential=job.call.name in one_by_one) for job in jobs]
-
-
-def _takes_decision(progress: CallProgress | None, question: _Question) -> bool:
-    """Return whether a person may decide about a call, which may have begun before its turn waited."""
-    if progress is None:
-        return True
-    return progress.approved is None and question[1] is not None
 
 
 def _refuse_changed_approvals(calls: ToolCalls, decls: ToolDecls, earlier: Earlier) -> None:

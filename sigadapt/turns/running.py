@@ -285,7 +285,7 @@ def _turn_call(job: Job, entry_of: Callable[[Any], Callable[..., Any]]) -> TurnC
     ledger = current_ledger()
     left = None if ledger is None else ledger.seconds_left()
     return TurnCall(
-        partial(_start, job, _function_with_watcher(job, entry)),
+        partial(_start, job, with_watcher(job.call, entry)),
         is_async=is_async(entry),
         timeout=least(job.timeout, left),
     )
@@ -420,12 +420,7 @@ def requests_of_stop(call: ToolCall, stop: CallStop, decls: ToolDecls) -> list[T
     return [request_of_need(call, need, need.position or answered, decls) for need in stop.needs]
 
 
-def _function_with_watcher(job: Job, entry: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call's function as the run around it watches it."""
-    return with_watcher(job.call, entry) if isinstance(job.call, ToolCall) else entry
-
-
-def with_watcher(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_watcher(call: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call's function so that a run that is watched emits its result (`runs/watching.py`)."""
     run_and_emit = getattr(settings.send_stream, "run_and_emit", None)
     if run_and_emit is None:

@@ -189,7 +189,8 @@ class ToolFunction(TakesCall):
                 call.call = shown_call
                 answer = yield from _ask_hook(call, hook, "before_tool", (shown_call, context))
                 if isinstance(answer, dspy.ToolCalls.ToolCall):
-                    shown_call = _changed_call(shown_call, answer)
+                    update = {"name": answer.name, "args": deepcopy(dict(answer.args or {}))}
+                    shown_call = shown_call.model_copy(update=update)  # which the next hook may edit
                 elif answer is not None:
                     return _HookValue(answer)
                 if shown_call.name != agreed_call.name:
@@ -318,11 +319,6 @@ class ToolFunction(TakesCall):
         call.progress = call.progress.model_copy(update={"changes": changes})
         call.decision = call.decision or True
         return visible
-
-
-def _changed_call(call: ToolCall, answer: dspy.ToolCalls.ToolCall) -> ToolCall:
-    """Return the call that a hook gave, which the next one sees and may edit."""
-    return call.model_copy(update={"name": answer.name, "args": deepcopy(dict(answer.args or {}))})
 
 
 class _AsyncToolFunction(ToolFunction):

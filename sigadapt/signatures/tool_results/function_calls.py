@@ -80,6 +80,14 @@ class Outcome(NamedTuple):
     value: Any = None
     error: BaseException | None = None
 
+    @classmethod
+    def of(cls, function: Callable[[], Any]) -> "Outcome":
+        """Return what a function returns or raises now."""
+        try:
+            return cls(function())
+        except BaseException as error:  # noqa: BLE001  (raised where the outcome is read)
+            return cls(error=error)
+
     def result(self) -> Any:
         """Return the value, or raise the error."""
         if self.error is not None:
@@ -181,11 +189,7 @@ def in_thread(function: Callable[[], Any]) -> "futures.Future[Outcome]":
     context = copy_context()
 
     def work() -> None:
-        try:
-            outcome = Outcome(context.run(function))
-        except BaseException as error:  # noqa: BLE001  (raised in the thread that waits)
-            outcome = Outcome(error=error)
-        future.set_result(outcome)
+        future.set_result(Outcome.of(partial(context.run, function)))
 
     Thread(target=work, name="a tool of sigadapt", daemon=True).start()
     return future
@@ -329,9 +333,4 @@ def read_outcome(error: asyncio.CancelledError, read: Callable[[Any], Any]) -> N
 
 
 def _read(outcome: Outcome, read: Callable[[Any], Any]) -> Outcome:
-    if outcome.error is not None:
-        return outcome
-    try:
-        return Outcome(read(outcome.value))
-    except Exception as failure:  # noqa: BLE001  (what the call failed with)
-        return Outcome(error=failure)
+    return outcome if outcome.error is not None else Outcome.of(partial(read, outcome.value))
