@@ -9,11 +9,11 @@ Others may write to a store: `check_shown` checks that a request shows the call 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sigadapt.errors import Declined, InputNeeded, InvalidHistory, InvalidOption
+from sigadapt.errors import Declined, InputNeeded, InvalidHistory
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json, cut, equal_json, is_mapping, is_object, listed, type_of
 from sigadapt.signatures.awaiting import Steps
@@ -33,7 +33,9 @@ from sigadapt.turns.jobs import (
     Earlier,
     changed_tool,
     check_decision,
+    invalid_decision,
     is_decision,
+    mapping_of,
     refuse_other_call,
     unknown_decision,
 )
@@ -80,7 +82,7 @@ def read_decisions(
         InvalidHistory: `undecided`, `unknown_decision`, `changed_tool`.
         InvalidOption: `invalid_decision`.
     """
-    by_request = _mapping_of(decisions)
+    by_request = mapping_of(decisions)
     turn_decisions = TurnDecisions(progress=dict(error.progress))
     turn_decisions.results.update({result.call_id: result for result in error.results})
     finished_calls = {*turn_decisions.results}
@@ -109,15 +111,6 @@ def read_decisions(
             raise unknown_decision(key, [*error.calls], decls, turn_decisions.request_ids)
         turn_decisions.approvals[key] = by_request[key]
     return turn_decisions
-
-
-def _mapping_of(decisions: object) -> Mapping[str, Any]:
-    if decisions is None:
-        return {}
-    if is_mapping(decisions):
-        return decisions
-    reason = f"expected a mapping by request.id, such as {{request.id: True}}, got {type_of(decisions)}"
-    raise _invalid(reason, "Map request.id to what was decided.")
 
 
 def _is_plain_approval(request: ToolCall) -> bool:
@@ -169,7 +162,7 @@ def _take_changed_call(
     refuse_other_call(call, decision)
     flaw = decls.flaw_of(call.name, decision.args)
     if flaw is not None:
-        raise _invalid(f"the edited call does not fit: {flaw.message}", None, call.name)
+        raise invalid_decision(f"the edited call does not fit: {flaw.message}", None, call.name)
     turn_decisions.update(call.id, changes=())
     turn_decisions.progress[call.id] = with_approval(
         turn_decisions.progress[call.id], pin_of(decls[call.name]), decision.args, is_edited=True
@@ -188,10 +181,12 @@ def _take_answer(turn_decisions: TurnDecisions, request: ToolCall, decision: Any
         try:
             check_json(decision, tool=call.name)
         except Exception as error:
-            raise _invalid(f"an answer is no JSON value: {error}", fix, call.name) from error
+            raise invalid_decision(f"an answer is no JSON value: {error}", fix, call.name) from error
         flaw = flaw_of_value(decision, request.schema or {}, call.name)
         if flaw is not None:
-            raise _invalid(f"the answer {cut(repr(decision))} does not fit: {flaw.message}", fix, call.name)
+            raise invalid_decision(
+                f"the answer {cut(repr(decision))} does not fit: {flaw.message}", fix, call.name
+            )
         reply = QuestionReply(question=question, position=position, value=decision)
     progress = turn_decisions.progress.get(call.id, NO_PROGRESS)
     member = request.args.get("member")
@@ -210,7 +205,7 @@ def _source_of(call: ToolCall, decision: Any) -> Any:
         return lambda: decision
     if (decision.call_id, decision.name) == (call.id, call.name):
         return decision if decision.is_error else lambda: decision
-    raise _invalid(
+    raise invalid_decision(
         f"the result of call {cut(repr(call.id))} of {cut(repr(call.name))} is of the call "
         f"{cut(repr(decision.call_id))} of {cut(repr(decision.name))}",
         "Give the value of this call, or a ToolResult with its id and name.",
@@ -255,10 +250,6 @@ def missing_decisions(requests: list[ToolCall]) -> InvalidHistory:
         tool=requests[0].call.name,
         fix="Give decisions by request.id, or leave them open: resume(tools, decisions, partial=True).",
     )
-
-
-def _invalid(reason: str, fix: str | None, tool: str | None = None) -> InvalidOption:
-    return InvalidOption(reason, code="invalid_decision", field="decisions", tool=tool, fix=fix)
 
 
 def check_shown(request: ToolCall, calls: Iterable[ToolCall], progress: CallProgress) -> None:

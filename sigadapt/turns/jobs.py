@@ -180,16 +180,27 @@ def refuse_swapped(tools: object, decisions: object, method: str) -> None:
 
 def decisions_of(decisions: object) -> Mapping[str, Decision]:
     """Return decisions by the ids of their requests, or refuse what is none."""
+    by_request = mapping_of(decisions)
+    for decision in by_request.values():
+        check_decision(decision)
+    return by_request
+
+
+def mapping_of(decisions: object) -> Mapping[str, Any]:
+    """Return what was decided by the ids of the requests."""
     if decisions is None:
         return {}
-    if not is_mapping(decisions):
-        kind = type_of(decisions)
-        reason = f"expected a mapping by request.id, such as {{request.id: True}}, got {kind}"
-        fix = "Map request.id to what was decided."
-        raise InvalidOption(reason, code="invalid_decision", field="decisions", fix=fix)
-    for decision in decisions.values():
-        check_decision(decision)
-    return decisions
+    if is_mapping(decisions):
+        return decisions
+    reason = f"expected a mapping by request.id, such as {{request.id: True}}, got {type_of(decisions)}"
+    raise invalid_decision(reason, "Map request.id to what was decided.")
+
+
+def invalid_decision(
+    reason: str, fix: str | None, tool: str | None = None, path: str | None = None
+) -> InvalidOption:
+    """Make the error of what decides nothing."""
+    return InvalidOption(reason, code="invalid_decision", field="decisions", tool=tool, path=path, fix=fix)
 
 
 def check_decision(decision: object) -> None:
@@ -197,11 +208,9 @@ def check_decision(decision: object) -> None:
     if isinstance(decision, ToolCall):
         _check_edit(decision)
     elif not is_decision(decision):
-        raise InvalidOption(
+        raise invalid_decision(
             f"{cut(json_like(decision))} ({type_of(decision)}) does not decide about a call",
-            code="invalid_decision",
-            field="decisions",
-            fix="Map request.id to True, to False or a reason to reject it, or to the edited ToolCall.",
+            "Map request.id to True, to False or a reason to reject it, or to the edited ToolCall.",
         )
 
 
@@ -210,13 +219,11 @@ def _check_edit(edit: ToolCall) -> None:
     fault = fault_in(args, levels=ARGUMENT_LEVELS)
     if is_object(args) and fault is None:
         return
-    raise InvalidOption(
+    raise invalid_decision(
         f"the arguments of the edited call are {fault.reason if fault else type_of(args)}, no JSON object",
-        code="invalid_decision",
-        field="decisions",
-        tool=edit.name,
-        path=fault.path if fault else None,
-        fix="Give the call with other arguments, as JSON.",
+        "Give the call with other arguments, as JSON.",
+        edit.name,
+        fault.path if fault else None,
     )
 
 
@@ -323,8 +330,7 @@ def _job_of_agreement(
     except UnboundToolCall as error:
         if agreement.edit is None:
             return Job(call, failed_result(error.call))
-        reason = f"the edited call does not fit: {error.reason}"
-        raise InvalidOption(reason, code="invalid_decision", field="decisions", tool=call.name) from error
+        raise invalid_decision(f"the edited call does not fit: {error.reason}", None, call.name) from error
     decl = declared_tool(call, decls)
     asks_itself = verdict is None and asking_of(decl.func) is not None
     function = decl.function if asks_itself else own_function(decl)
@@ -376,10 +382,8 @@ def refuse_other_call(call: ToolCall, edit: ToolCall) -> None:
     """Refuse an edited call that is of another call or tool than what was asked about."""
     if (edit.id, edit.name) == (call.id, call.name):
         return
-    raise InvalidOption(
+    raise invalid_decision(
         f"the decision about call {cut(repr(call.id))} of {cut(repr(call.name))} is the call "
         f"{cut(repr(edit.id))} of {cut(repr(edit.name))}",
-        code="invalid_decision",
-        field="decisions",
-        fix="Give the same call with other arguments.",
+        "Give the same call with other arguments.",
     )

@@ -3,10 +3,9 @@
 import logging
 import warnings
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from copy import deepcopy
-from functools import WRAPPER_ASSIGNMENTS, partial
-from inspect import isawaitable, signature, unwrap
+from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 from sigadapt.dspy_boundary.contract import keeps_trajectory
@@ -43,7 +42,6 @@ from sigadapt.signatures.tool_functions.tool_function import (
     function_of,
 )
 from sigadapt.signatures.tool_results.function_calls import (
-    HOME_LOOP,
     arun_function,
     start_function,
     with_timeout,
@@ -62,28 +60,12 @@ class GuardedFunction(TakesCall):
     """
 
     def __init__(self, func: Any, run: Callable[..., Any]) -> None:
-        for name in WRAPPER_ASSIGNMENTS:
-            with suppress(AttributeError):
-                setattr(self, name, getattr(func, name))
-        with suppress(TypeError, ValueError):
-            self.__signature__ = signature(func)
-        if hasattr(func, HOME_LOOP):
-            setattr(self, HOME_LOOP, getattr(func, HOME_LOOP))
-        self._func = func
+        super().__init__(func)
         self._run = run
-
-    @property
-    def __globals__(self) -> dict[str, Any]:
-        """The names in which quoted annotations are read."""
-        function = unwrap(getattr(self._func, "__func__", self._func))
-        return getattr(function, "__globals__", {})
 
     def __call__(self, /, **kwargs: Any) -> Any:
         """Ask, and run the function."""
         return self._run(**kwargs)
-
-    def __deepcopy__(self, _: Any) -> "GuardedFunction":
-        return self  # as Python copies a function
 
 
 def agent_function(decl: ToolDecl) -> Callable[..., Any]:

@@ -7,14 +7,18 @@ that runs the calls makes requests of what a call needs (`calls/input_requests.p
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
-from inspect import isawaitable
+from functools import WRAPPER_ASSIGNMENTS
+from inspect import isawaitable, signature, unwrap
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import pydantic
+from typing_extensions import Self
 
 from sigadapt.errors import InvalidToolDecl, SigadaptError
 from sigadapt.schemas.json_values import Json, short_hash
+from sigadapt.signatures.tool_results.function_calls import HOME_LOOP
 
 Kind: TypeAlias = Literal["approval", "answer", "result"]
 """What a request asks for: a yes to a call, an answer to a question, or the result of a call."""
@@ -241,7 +245,33 @@ def attempt_of(call: Any) -> OpenCall | None:
 
 
 class TakesCall:
-    """A function that takes the call that runs: another function would leave it to the tools inside of it."""
+    """What stands for a tool's function, and takes the call that runs: others leave it to the tools inside.
+
+    Args:
+        func: the function, whose name, docstring and signature it has.
+        without: the parameter that is not among its own.
+    """
+
+    def __init__(self, func: Callable[..., Any], without: str | None = None) -> None:
+        for name in WRAPPER_ASSIGNMENTS:
+            with suppress(AttributeError):
+                setattr(self, name, getattr(func, name))
+        with suppress(TypeError, ValueError):
+            own = signature(func)
+            parameters = [part for part in own.parameters.values() if part.name != without]
+            self.__signature__ = own.replace(parameters=parameters)
+        if hasattr(func, HOME_LOOP):
+            setattr(self, HOME_LOOP, getattr(func, HOME_LOOP))
+        self._func = func
+
+    @property
+    def __globals__(self) -> dict[str, Any]:
+        """The names in which quoted annotations are read."""
+        function = unwrap(getattr(self._func, "__func__", self._func))
+        return getattr(function, "__globals__", {})
+
+    def __deepcopy__(self, _: Any) -> Self:
+        return self  # as Python copies a function
 
 
 def call_for(function: object) -> OpenCall | None:

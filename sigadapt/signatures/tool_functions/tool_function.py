@@ -17,10 +17,9 @@ The order of one call, whose hooks stand in a row:
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from copy import deepcopy
-from functools import WRAPPER_ASSIGNMENTS, partial
-from inspect import Signature, isawaitable, signature, unwrap
+from functools import partial
+from inspect import isawaitable
 from typing import Any, NamedTuple, NoReturn
 
 import dspy
@@ -47,7 +46,6 @@ from sigadapt.signatures.tool_functions.open_call import (
 from sigadapt.signatures.tool_functions.pending import need_of, result_hint
 from sigadapt.signatures.tool_functions.tool_context import ToolContext, cannot_wait
 from sigadapt.signatures.tool_results.function_calls import (
-    HOME_LOOP,
     arun_function,
     is_async,
     read_outcome,
@@ -127,25 +125,9 @@ class ToolFunction(TakesCall):
     """
 
     def __init__(self, decl: ToolDecl, func: Callable[..., Any], context_name: str | None) -> None:
-        for name in WRAPPER_ASSIGNMENTS:
-            with suppress(AttributeError):
-                setattr(self, name, getattr(func, name))
-        with suppress(TypeError, ValueError):
-            self.__signature__ = _without(signature(func), context_name)
-        if hasattr(func, HOME_LOOP):
-            setattr(self, HOME_LOOP, getattr(func, HOME_LOOP))
+        super().__init__(func, without=context_name)
         self._decl = decl
-        self._func = func
         self._context_name = context_name
-
-    @property
-    def __globals__(self) -> dict[str, Any]:
-        """The names in which quoted annotations are read."""
-        function = unwrap(getattr(self._func, "__func__", self._func))
-        return getattr(function, "__globals__", {})
-
-    def __deepcopy__(self, _: Any) -> "ToolFunction":
-        return self  # as Python copies a function
 
     def __call__(self, /, **arguments: Any) -> Any:
         """Run the tool; what it returns may be awaitable."""
@@ -343,10 +325,6 @@ def cannot_wait_here(tool: str) -> InvalidToolDecl:
 
 def _refuse_unread(_: Any) -> None:
     raise HookError("after_tool", RuntimeError("the run ended before it"))
-
-
-def _without(own: Signature, name: str | None) -> Signature:
-    return own.replace(parameters=[part for part in own.parameters.values() if part.name != name])
 
 
 def _ask_hook(call: OpenCall, hook: Callable[..., Any], name: str, given: tuple[Any, ...]) -> Steps[Any]:
