@@ -48,7 +48,7 @@ _NO_CALL = re.compile(rf"[^<>]{{0,100}}\"{NO_TOOL}\"")
 _LIKE_CALL = re.compile(r"[{\[]|<(?!\|im_)|```|call\b|\w[\w.-]*\s*[\n({<\[]")
 _LONGEST_TAG = 80
 _MOST_LEFTOVERS = 8  # tags behind an answer that are taken away (bounded)
-_PLAIN_TAGS = ("<answer>", "<response>")
+PLAIN_TAGS = ("<answer>", "<response>")
 _LONGEST_COMMENT = 207
 _COMMENT_BEFORE = re.compile(rf"{COMMENT}\Z")
 _BACKTICKS = re.compile(r"(`+) ?\Z")
@@ -156,7 +156,7 @@ class _Reader:
         """Go through the text."""
         field_opener = calls_field.opener_of(self.layout)
         cursor = 0
-        if self.text.strip() in self.grammar.opening_tags and self.text.strip() not in _PLAIN_TAGS:
+        if self.text.strip() in self.grammar.opening_tags and self.text.strip() not in PLAIN_TAGS:
             self._take_calls("", self._bad_call(None, 0, len(self.text)), (0, len(self.text)))
         try:
             if starts_in_reasoning:
