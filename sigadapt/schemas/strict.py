@@ -41,7 +41,10 @@ class StrictTool(NamedTuple):
     closed: tuple[str, ...]
 
 
-def strict_tool(tool: Json, rules: StrictRules = StrictRules()) -> StrictTool:  # noqa: B008  (immutable)
+_OF_OPENAI = StrictRules()
+
+
+def strict_tool(tool: Json, rules: StrictRules = _OF_OPENAI) -> StrictTool:
     """Return the tool with a schema that strict mode accepts; refuse it where strict mode would."""
     function = tool["function"]
     closing = _Closing(function["name"], rules)

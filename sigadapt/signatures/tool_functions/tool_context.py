@@ -130,7 +130,8 @@ class ToolContext(Generic[Deps]):
                 of a tool, and in a context that was made by hand.
             InvalidOption: for a type without a JSON Schema, or a payload that is no JSON value.
         """
-        if not isinstance(question, str) or not question.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+        text: Any = question
+        if not isinstance(text, str) or not text.strip():
             raise InvalidOption(f"expected a question, got {type_of(question)}", field="question")
         adapter, schema = _answer_type(type)
         check_json(payload, tool=getattr(self.call, "name", None))
