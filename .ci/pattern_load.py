@@ -162,8 +162,8 @@ def noted(modules: tuple[Any, ...]) -> dict[tuple[str, int], set[tuple[Any, Any,
 
 def run_readers() -> None:
     """Run what compiles patterns in functions."""
+    from sigadapt.adapters.passes.names import aliases
     from sigadapt.adapters.request import sendable_tools
-    from sigadapt.adapters.request.aliases import aliases
     from sigadapt.providers import ROUTES
     from sigadapt.response import choice_from_text
     from sigadapt.text.formats import FORMATS

@@ -30,7 +30,7 @@ from sigadapt.adapters.calling.approvals import stop_for_person
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import prompted_after, refuses_tools
 from sigadapt.adapters.calling.follow_ups import Exchange, reask_until_valid, whole_answer
-from sigadapt.adapters.calling.preparation import prepare
+from sigadapt.adapters.calling.preparation import prepare, refuse_large
 from sigadapt.adapters.hooks import CallsBefore, before_request, first_choice
 from sigadapt.adapters.lm.native_types import native_values
 from sigadapt.adapters.lm.traces import report, watches
@@ -45,7 +45,6 @@ from sigadapt.adapters.outputs import (
     with_server_work,
 )
 from sigadapt.adapters.passes.order import write
-from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.request.tool_choice import forces_call
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice
 from sigadapt.signatures.awaiting import Steps

@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
+from sigadapt.adapters.lm.streams.deltas import NOT_JSON
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice
 from sigadapt.adapters.response.typed_calls import build_unvalidated, identity
 from sigadapt.adapters.text_listeners import TextSubscription, response_to, with_text

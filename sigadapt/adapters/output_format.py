@@ -10,6 +10,9 @@ from dspy import BaseLM
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.options import Options
+from sigadapt.adapters.request.canonical import Change
+from sigadapt.providers.route import Route
+from sigadapt.signatures.tool_decls import ToolDecls
 
 CHAT_MARKER = "[[ ## {} ## ]]"
 """How DSPy's chat form marks a field, where a line begins; its end is marked as a field `completed`."""
@@ -25,8 +28,8 @@ class OutputFormat:
     field_marker: ClassVar[str]
     """The text that marks an output field in an answer, with `{}` for the name; empty if none does."""
 
-    recorded_wire: str | None = None
-    """The wire of a conversation that is sent again as it was recorded; empty for one of several wires."""
+    is_recorded: ClassVar[bool] = False
+    """Whether a recorded conversation is sent again, with its tools as they were."""
 
     parses_beside_calls: ClassVar[bool] = True
     """Whether to look for outputs in text beside calls; the text stays in `ToolCalls.text` either way."""
@@ -55,6 +58,10 @@ class OutputFormat:
         def text_reminder(self, signature: type[Signature]) -> str:
             """Return what each question says about the text's form; an empty text for nothing."""
             ...
+
+    def tools_on(self, route: Route, decls: ToolDecls) -> tuple[ToolDecls, tuple[Change, ...]]:
+        """Return the tools to declare on a route, and what differs from those of the call."""
+        return decls, ()
 
     def response_format(self, lm: BaseLM, signature: type[Signature]) -> dict[str, Any] | None:
         """Return the response format to ask for; None for an adapter whose text is not JSON."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from sigadapt import ToolCalls, ToolDecls
-from sigadapt.adapters.request.aliases import aliases
+from sigadapt.adapters.passes.names import aliases
 from sigadapt.adapters.response.choice import Choice, choice_from_stream, choices_from_response
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of

@@ -1,7 +1,7 @@
 """Put the files of a recorded result back into it, where the request has them in a message of the user.
 
 Most wires have no place for an image in a result. sigadapt then sends it after the results of the turn
-(`adapters/passes/content/results.py`). Read as what a person said, it would begin another question.
+(`adapters/passes/results.py`). Read as what a person said, it would begin another question.
 """
 
 import re

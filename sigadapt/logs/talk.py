@@ -8,11 +8,15 @@ import dspy
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.request.messages import assistant_message, read, result_message
 from sigadapt.errors import InvalidHistory
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import INSTRUCTIONS
-from sigadapt.schemas.json_values import is_array
+from sigadapt.schemas.json_values import Json, cut, is_array
 from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.provider_tools import NativeTool
+from sigadapt.signatures.tool_decl import with_fields
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.content import text_of
 from sigadapt.signatures.tool_results.pairing import unanswered
@@ -22,11 +26,16 @@ from sigadapt.signatures.tool_results.results import Round, ToolResults
 class PlainAdapter(ChatAdapter):
     """Questions and answers as plain text, without instructions or markers of an adapter."""
 
+    is_recorded = True
     parses_beside_calls = False
 
     def __init__(self, recorded_wire: str = "") -> None:
         super().__init__(on_invalid="keep", use_json_adapter_fallback=False)
-        self.recorded_wire = recorded_wire
+        self._recorded_wire = recorded_wire
+
+    def tools_on(self, route: Route, decls: ToolDecls) -> tuple[ToolDecls, tuple[Change, ...]]:
+        """Return recorded tools for a route."""
+        return _as_recorded(decls, self._recorded_wire, route)
 
     def holds_fields(self, signature: type[Signature], text: str) -> bool:
         """Return True, so that `parse` gets every text."""
@@ -52,6 +61,30 @@ class PlainAdapter(ChatAdapter):
         if len(rows) == 1 and inputs.get("system"):  # every provider requires a message to answer
             rows.append({"role": "user", "content": rows[-1]["content"]})
         return rows
+
+
+def _as_recorded(decls: ToolDecls, wire: str, route: Route) -> tuple[ToolDecls, tuple[Change, ...]]:
+    """Return recorded tools for a route: on their own wire as they are, on others without what is its own."""
+    changes: list[Change] = []
+    entries: list[Any] = []
+    for number, each in enumerate(decls.entries):
+        entry: Any = each
+        extras: Json = getattr(entry, "extras", None) or {}
+        is_deferred = bool(extras.get("defer_loading"))
+        if wire == route.wire and is_deferred and route.search and route.search.namespaces:
+            # Without a group, it was recorded in none, and is sent in none.
+            entries.append(with_fields(entry, extras={"namespace": None, **extras}))
+        elif wire != route.wire and isinstance(entry, NativeTool):
+            why = f"{cut(entry.kind)} is a tool of the wire that it was recorded on"
+            changes.append(Change(f"/tools/{number}", "dropped", why))
+        elif wire != route.wire and is_deferred:
+            why = "it was found by a search on the wire that it was recorded on, and is sent loaded"
+            changes.append(Change(f"/tools/{number}", "lowered", why))
+            fields = {key: part for key, part in extras.items() if key != "defer_loading"}
+            entries.append(with_fields(entry, extras=fields))
+        else:
+            entries.append(entry)
+    return ToolDecls(entries), tuple(changes)
 
 
 def _event_messages(event: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 import dspy
 import jiter
 
-from sigadapt.adapters.request.lost_ids import paired_events
+from sigadapt.adapters.request.orphans import paired_events
 from sigadapt.display.rendering import Displayable, Rendering, rendered_rounds
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of

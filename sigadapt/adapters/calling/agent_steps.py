@@ -8,9 +8,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from sigadapt.adapters.calling.agent_names import refuse_taken_names
+from sigadapt.adapters.calling.agents import (
+    calling_agent,
+    is_forced_submit,
+    is_inside_tool,
+    is_one_by_one,
+    refuse_taken_names,
+)
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
-from sigadapt.adapters.calling.callers import calling_agent, is_forced_submit, is_inside_tool, is_one_by_one
 from sigadapt.adapters.plan import inputs_of_turn, outputs_beside, refuse_invented_work
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
 from sigadapt.dspy_boundary.internals import SUBMIT

@@ -5,8 +5,8 @@ from typing import Any
 
 import dspy
 
+from sigadapt.adapters.calling.agents import calling_agent, is_forced_submit, is_inside_tool, is_one_by_one
 from sigadapt.adapters.calling.call_record import AdapterCall
-from sigadapt.adapters.calling.callers import calling_agent, is_forced_submit, is_inside_tool, is_one_by_one
 from sigadapt.adapters.plan import inputs_of_turn, outputs_beside
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.schemas.json_values import is_sequence

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 from dspy import BaseLM
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.request_record import MadeIds, RequestRecord
 from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, model_of
 from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.passes.adapter_search import SCHEMAS
 from sigadapt.adapters.plan import Plan
-from sigadapt.adapters.request.aliases import MadeIds
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.adapters.response.text_choice import schemas_of

@@ -1,4 +1,8 @@
-"""Make the Request of a call, and find every error that can be found before it is sent."""
+"""Make the Request of a call, and find every error that can be found before it is sent.
+
+The last is the budget of a request's tools (`max_tool_bytes`), in bytes of the JSON that the model reads. A
+deferred tool does not count until it joins. Of a namespace, its name and its description count.
+"""
 
 from typing import Any
 
@@ -8,17 +12,19 @@ from sigadapt.adapters.calling.agent_words import with_words
 from sigadapt.adapters.calling.approvals import refuse_unasked
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import calling_of
-from sigadapt.adapters.calling.recorded_tools import as_recorded
+from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.lm.native_types import without_native_fields
 from sigadapt.adapters.lm.routes import controls_of, model_of, route_of, with_replayed_reasoning
 from sigadapt.adapters.plan import Plan
-from sigadapt.adapters.request.agent_prompt import with_instructions, with_last_question, with_tool_names
 from sigadapt.adapters.request.canonical import Change, build_request
-from sigadapt.adapters.request.lost_ids import with_lost_ids
-from sigadapt.adapters.request.orphans import heal
+from sigadapt.adapters.request.orphans import heal, with_lost_ids
+from sigadapt.adapters.request.prompt import with_instructions, with_last_question, with_tool_names
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.providers.wire.namespaces import in_namespaces
+from sigadapt.providers.wire.values import name_in
+from sigadapt.schemas.json_values import compact, listed
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.tool_decls import ToolDecls, known_decls
+from sigadapt.signatures.tool_decls import ToolDecls, known_decls, made_once
 from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.signatures.transcript import read
 from sigadapt.text.layout import Layout
@@ -50,11 +56,9 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
         generation.setdefault("response_format", form)
     inputs, repairs = _with_whole_history(call, plan)
     repairs = (*(Change("/tools", "dropped", reason) for reason in decls.left_out), *repairs)
-    if adapter.recorded_wire is not None:
-        decls, unlike = as_recorded(decls, adapter.recorded_wire, route)
-        repairs = (*repairs, *unlike)
+    decls, unlike = adapter.tools_on(route, decls)
     messages, naming = _messages_of(call, plan, inputs, decls)
-    repairs = (*repairs, *naming)
+    repairs = (*repairs, *unlike, *naming)
     request = build_request(model, messages, decls, options, generation)
     return CallRecord(
         call=call,
@@ -66,7 +70,7 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
         canonical=request,
         repairs=repairs,
         streamed_field=plan.calls,
-        is_recorded=adapter.recorded_wire is not None,
+        is_recorded=adapter.is_recorded,
         breaks_tokens=route.templated and options.control_tokens == "break",
         bridges_results=options.bridge_results,
     )
@@ -135,3 +139,40 @@ def _inputs_so_far(call: AdapterCall) -> dict[str, Any]:
     for event in read(dspy.History, history, field).messages:
         inputs.update({name: value for name, value in event.items() if name in names and value is not None})
     return {**inputs, **call.inputs}
+
+
+_MOST_NAMES = 5
+_FIX = (
+    "Choose tools for each request with Toolset.retrieved, defer them with Toolset.deferred, shorten the "
+    "largest, or raise max_tool_bytes."
+)
+
+
+def refuse_large(record: RequestRecord, most: int, field: str) -> None:
+    """Refuse a request whose tools are larger than a budget, and name the largest."""
+    route = record.route
+    tools = record.request.get("tools") or record.offered_tools or []
+
+    def bytes_by_name() -> dict[str, int]:
+        read = [tool for tool in tools if not tool.get("defer_loading")]
+        if route.search and route.search.namespaces and len(read) < len(tools):
+            spaces = [tool["namespace"] for tool in in_namespaces(tools) if "namespace" in tool]
+            read += {space["name"]: space for space in spaces}.values()
+        return {str(name_in(tool) or tool.get("type")): len(compact(tool).encode()) for tool in read}
+
+    sizes = made_once(tools, "sizes", bytes_by_name)
+    total = sum(sizes.values())
+    if total <= most:
+        return
+    names = {alias: name for name, alias in record.names.items()}
+    largest = sorted(sizes, key=lambda name: -sizes[name])
+    lines = (f"{names.get(name, name)!r} {sizes[name]:,}" for name in largest)
+    has = "tool has" if len(sizes) == 1 else "tools have"
+    raise InvalidToolDecl(
+        f"the request's {len(sizes):,} {has} {total:,} bytes, and max_tool_bytes is {most:,}. The largest: "
+        f"{listed(lines, _MOST_NAMES, ', ')}",
+        code="over_tool_budget",
+        field=field,
+        tool=names.get(largest[0], largest[0]),
+        fix=_FIX,
+    )

@@ -2,17 +2,43 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from sigadapt.adapters.calling.calling import NATIVE, Calling
 from sigadapt.adapters.passes.adapter_search import AdapterSearch
-from sigadapt.adapters.request.aliases import MadeIds
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers.route import Route
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, compact, short_hash
 from sigadapt.signatures.tool_decls import ToolDecls
 
 _NO_DECLS = ToolDecls()
+_SAID = ("role", "content", "tool_calls", "tool_call_id", "name")
+
+
+@dataclass
+class MadeIds:
+    """The ids of calls that came without one, by their index: those of this request and candidate alone.
+
+    They are known before an answer comes, so that every piece of a stream has the id of the whole call. They
+    are the same for a cached answer, and other ones in the next turn and in another conversation.
+    """
+
+    request: Request
+    candidate: int = 0
+
+    def __call__(self, index: int) -> str:
+        """Return the id of the call at an index of the answer."""
+        return f"call_{short_hash(f'{self.request_hash} {index}')}"
+
+    @cached_property
+    def request_hash(self) -> str:
+        """A hash of the request and the candidate."""
+        # Settings and the tools of providers may hold credentials, and tell no two conversations apart.
+        rows = [{key: row.get(key) for key in _SAID} for row in self.request["messages"]]
+        tools = [tool for tool in self.request.get("tools", ()) if "function" in tool or "custom" in tool]
+        identity = [self.request["model"], rows, tools, self.request.get("tool_choice"), self.candidate]
+        return short_hash(compact(identity))
 
 
 @dataclass(kw_only=True)

@@ -14,7 +14,7 @@ from dspy import lm15
 
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.lm.wire_body import WireBody
-from sigadapt.adapters.passes.content.questions import shows_content
+from sigadapt.adapters.passes.questions import shows_content
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.dspy_boundary import contract
 from sigadapt.errors import InvalidOption

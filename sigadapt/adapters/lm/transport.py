@@ -23,7 +23,7 @@ from sigadapt.adapters.lm.streams.recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.outputs import fault_of
-from sigadapt.adapters.request.states import stores_nothing
+from sigadapt.adapters.passes.states import stores_nothing
 from sigadapt.adapters.response.choice import CandidateAnswer
 from sigadapt.dspy_boundary.internals import prepare_to_stream, send_to_stream, settings, streaming_to
 from sigadapt.dspy_boundary.tracer import RequestSpan, Tracer, tracer_here

@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 from dspy import lm15
 
+from sigadapt.adapters.passes.states import replaying, state_of
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.provider import Provider, Result
 from sigadapt.providers.route import Route

@@ -10,9 +10,9 @@ from typing import Any
 
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.request.aliases import alias_of, aliases
+from sigadapt.adapters.passes.names import alias_of, aliases
+from sigadapt.adapters.passes.states import state_of
 from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.adapters.request.states import state_of
 from sigadapt.adapters.response.typed_calls import with_request_hash
 from sigadapt.providers.route import SIGNED_ID, Route
 from sigadapt.schemas.json_values import cut

@@ -1,19 +1,59 @@
-"""Names travel: one that the provider would refuse goes out as an alias, and comes back as declared."""
+"""Names travel: one that the provider would refuse goes out as an alias, and comes back as declared.
 
-from collections.abc import Callable, Iterable
+An alias depends only on the name and on the provider's limits, so it is the same in every turn, demo and
+process. It ends in digits of the name's hash, so that two names do not share one.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.request.aliases import aliases
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.response.typed_calls import with_declared_names
-from sigadapt.providers.route import IdentifierRules
+from sigadapt.providers.route import SIGNED_ID, IdentifierRules
 from sigadapt.providers.wire.values import name_in, named_part
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_unicode
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.calls.salvage import name_before_token, without_leaked_tokens
 from sigadapt.signatures.tool_decls import made_once
+
+_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
+_DIGITS = (8, 16, 32, 64)
+
+
+def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
+    """Return the aliases of the names that need one, by name."""
+    if not names:
+        return {}
+    fullmatch = re.compile(pattern).fullmatch
+    misfits = [name for name in names if len(name) > longest or not fullmatch(name) or not is_unicode(name)]
+    if not misfits:
+        return {}
+    # An alias must not be the name of another tool either.
+    reserved = set(names).difference(misfits)
+    return {name: alias_of(name, longest, reserved) for name in dict.fromkeys(misfits)}
+
+
+def alias_of(name: str, longest: int, reserved: set[str], use: int = 1) -> str:
+    """Return the alias of a name, of those that are not reserved; `use` counts the calls with this id."""
+    # The digest is of the name alone, so every request has the same alias, and the prompt cache stays.
+    seed = name if use == 1 else f"{name}\n{use}"
+    digest = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
+    if longest <= _DIGITS[0] + 1:  # there is no room for a word, and no place for an underscore
+        short = digest[:longest]
+        return alias_of(name, longest, reserved, use + 1) if short in reserved else short
+    safe = _UNSAFE.sub("_", name.partition(SIGNED_ID)[0]).strip("_-") or "tool"
+    # Gemini wants a letter or an underscore first.
+    if not safe[0].isalpha():
+        safe = f"t_{safe}"
+    candidates = (
+        f"{safe[: longest - digits - 1]}_{digest[:digits]}" for digits in _DIGITS if digits < longest - 1
+    )
+    free = next((alias for alias in candidates if alias not in reserved), "")
+    return free or alias_of(name, longest, reserved, use + 1)
 
 
 def choose_aliases(request: Request, record: RequestRecord) -> Request:

@@ -20,19 +20,16 @@ from sigadapt.adapters.passes.arguments import (
     repair_arguments,
     unwrap_arguments,
 )
-from sigadapt.adapters.passes.bridges import bridge_results
-from sigadapt.adapters.passes.content.questions import write_questions
-from sigadapt.adapters.passes.content.results import write_results
-from sigadapt.adapters.passes.content.texts import note_late_instructions, replace_halves
 from sigadapt.adapters.passes.control_tokens import (
     break_tokens_of_tools,
     break_tokens_of_turns,
     restore_control_tokens,
 )
-from sigadapt.adapters.passes.custom_tools import write_custom_calls
 from sigadapt.adapters.passes.ids import add_request_hash, write_ids
 from sigadapt.adapters.passes.names import choose_aliases, restore_names, write_aliases
 from sigadapt.adapters.passes.prompts import write_prompt
+from sigadapt.adapters.passes.questions import note_late_instructions, replace_halves, write_questions
+from sigadapt.adapters.passes.results import bridge_results, write_results
 from sigadapt.adapters.passes.server_tools import write_server_tools
 from sigadapt.adapters.passes.settings import (
     drop_settings,
@@ -48,7 +45,12 @@ from sigadapt.adapters.passes.states import (
     leave_unstored_reasoning,
     note_lost_state,
 )
-from sigadapt.adapters.passes.tool_fields import drop_searches, fit_tools, note_changed_tools
+from sigadapt.adapters.passes.tool_fields import (
+    drop_searches,
+    fit_tools,
+    note_changed_tools,
+    write_custom_calls,
+)
 from sigadapt.adapters.passes.tool_search import (
     count_tools_as_declared,
     offer_deferred_tools,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sigadapt.adapters.calling.calling import Calling
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.passes.content.left_out import loss_of, words_for
-from sigadapt.adapters.passes.custom_tools import PARAMETERS
+from sigadapt.adapters.passes.questions import loss_of, words_for
+from sigadapt.adapters.passes.states import state_of
+from sigadapt.adapters.passes.tool_fields import PARAMETERS
 from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.adapters.request.states import state_of
 from sigadapt.adapters.response.text_choice import with_calls_of_text
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.route import Route

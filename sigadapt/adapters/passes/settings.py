@@ -7,8 +7,8 @@ choice of a prompt, and not every server enforces one of a request.
 
 from typing import Any
 
+from sigadapt.adapters.calling.agents import is_forced_submit
 from sigadapt.adapters.calling.call_record import CallRecord
-from sigadapt.adapters.calling.callers import is_forced_submit
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.tool_choice import form_of

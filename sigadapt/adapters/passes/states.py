@@ -1,16 +1,18 @@
 """Provider state of earlier turns: what goes back, what stays behind, what stands in for missing state."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.states import state_of, stores_nothing, unreadable_state
+from sigadapt.errors import InvalidHistory, SigadaptError
 from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.reading import MOST_VALUES
 from sigadapt.providers.wire.writing import drops_thinking
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, cut, fault_in, is_array, listed
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, cut, fault_in, is_array, is_object, listed
+from sigadapt.signatures.calls import Turn
 
 _LISTS = (("blocks", dict, "objects"), ("ids", str, "strings"), ("lost", str, "strings"))
 _ENCRYPTED = "reasoning.encrypted_content"
@@ -147,3 +149,37 @@ def _left_behind(state: Json, row: Json, route: Route) -> str | None:
 def _names(names: Iterable[str]) -> str:
     """Return the names of the blocks and fields that only their own provider takes, each once."""
     return listed(map(cut, dict.fromkeys(names)), _MOST_NAMES, ", ")
+
+
+def state_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the provider state of a message's turn; None if it has none."""
+    turn = row.get("turn")
+    return None if turn is None else turn.state
+
+
+def stores_nothing(request: Request) -> bool:
+    """Return whether a request asks the provider to store nothing of it, also in LiteLLM's `extra_body`."""
+    settings: Mapping[str, Any] = request
+    extra: Any = settings.get("extra_body")
+    return settings.get("store") is False or (is_object(extra) and extra.get("store") is False)
+
+
+@contextmanager
+def replaying(turn: Turn) -> Generator[None]:
+    """Turn what a state of the right form and the wrong content leads to into InvalidHistory."""
+    try:
+        yield
+    except SigadaptError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        names = ", ".join(sorted(cut(str(key)) for key in turn.state or ()))
+        raise unreadable_state("a turn", f"{type(error).__name__}: {error} (it holds {names})") from error
+
+
+def unreadable_state(where: str, fault: str) -> InvalidHistory:
+    """Make the error of a state that nobody can send back."""
+    return InvalidHistory(
+        f"the provider state of {where} cannot be sent back: {cut(fault)}",
+        code="unreadable_state",
+        fix="Load turns from what model_dump or model_dump_json wrote, or leave their state out.",
+    )

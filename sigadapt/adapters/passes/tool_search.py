@@ -15,7 +15,7 @@ from typing import Any
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.passes.adapter_search import CALL, MOST_FOUND, SEARCH, AdapterSearch
-from sigadapt.adapters.passes.custom_tools import PARAMETERS
+from sigadapt.adapters.passes.tool_fields import PARAMETERS
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers.route import SearchRules

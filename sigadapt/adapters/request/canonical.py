@@ -18,7 +18,7 @@ A Request that was made fit for its route may have these as well:
     blocks     on a tool message: the provider's blocks inside the result; None for text alone
                on a user message: the provider's blocks of the question
     after      on a tool message: the provider's blocks that follow the results of the turn
-    parts      on a user message: what it holds beside text, as content (`passes/content/questions.py`)
+    parts      on a user message: what it holds beside text, as content (`passes/questions.py`)
     stand_in   on an assistant message: the fields of its first call that stand in for missing state
 
 The folder `lm/` turns a Request into the provider's own format.

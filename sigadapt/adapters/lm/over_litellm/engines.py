@@ -20,7 +20,7 @@ from sigadapt.adapters.lm.errors_in_answers import refuse_error, refuse_rate_lim
 from sigadapt.adapters.lm.exchange import is_empty, json_in, response_with_raw_body
 from sigadapt.adapters.lm.over_litellm.chunks import Chunks, first_choice, with_cut_call, with_native_end
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
-from sigadapt.adapters.lm.streams.call_deltas import with_own_id
+from sigadapt.adapters.lm.streams.deltas import with_own_id
 from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.response.choice import provider_of_body
 from sigadapt.adapters.response.response_bodies import body_of

@@ -1,11 +1,11 @@
-"""Generation settings that LiteLLM takes and lm15 has no place for.
+"""What LiteLLM alone knows: settings that lm15 has no place for, and how many tokens a text has.
 
 Settings of one provider (`num_ctx`, `thinking`), fields for the body (`extra_body`), LiteLLM's own switches
 and the connection of a cloud. As under DSPy's own adapters, a model with such a setting is asked over LiteLLM
 unless the engine is fixed (`routes.py`), and `to_lm15.py` puts these settings beside the request.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dspy import lm15
@@ -37,3 +37,16 @@ def _is_held(key: str, value: Any) -> bool:
 
 
 _ANYTHING = [{"role": "user", "content": ""}]
+
+
+def token_counter() -> tuple[str, Callable[[str], int]]:
+    """Return how tokens are counted, in words, and what counts them."""
+    # LiteLLM ships one encoding of OpenAI's, `cl100k_base`, as a file. Other models cut text otherwise, so it
+    # is an estimate for them, and good for comparing the parts of a request. If the encoding cannot be had,
+    # tokens are estimated as a quarter of the bytes.
+    try:
+        from litellm.litellm_core_utils.default_encoding import encoding  # a heavy import
+    except Exception:  # its file may be missing, and it would be downloaded
+        return "estimated as a quarter of the bytes", lambda text: (len(text.encode()) + 3) // 4
+    how = f"counted with {encoding.name} (tiktoken), an estimate for models with other tokens"
+    return how, lambda text: len(encoding.encode(text, disallowed_special=()))

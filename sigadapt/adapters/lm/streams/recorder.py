@@ -28,8 +28,7 @@ import orjson
 from dspy import LMStreamAssemblyError, lm15
 
 from sigadapt.adapters.lm.errors_in_answers import error_event, refuse_error
-from sigadapt.adapters.lm.streams.call_deltas import CallDeltas, with_own_id
-from sigadapt.adapters.lm.streams.paragraphs import Paragraphs
+from sigadapt.adapters.lm.streams.deltas import CallDeltas, Paragraphs, with_own_id
 from sigadapt.adapters.response.choice import provider_of_stream
 from sigadapt.adapters.response.provider_errors import is_rate_limit, until_error
 from sigadapt.adapters.response.response_bodies import body_of_parts

@@ -5,20 +5,22 @@ which block of its wire carries one, so that lm15, which has no place for the na
 a chat message, does not have to. A block that does not arrive refuses the request, because the model would
 answer without what the user shows. If the question was answered before, by a model that took it, a short text
 says in its place what it was, so that the conversation goes on. What arrives otherwise is recorded.
+
+Halves of surrogate pairs, which no request can hold, and instructions inside of a conversation are here, too.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.passes.content.left_out import loss_of, words_for
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.questions import part_of_question
 from sigadapt.providers.wire.values import kind_of
-from sigadapt.schemas.json_values import Json, compact, cut, is_object, is_unicode
-from sigadapt.signatures.tool_results.content import MEDIA
+from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, is_unicode
+from sigadapt.signatures.tool_results.content import MEDIA, name_of
+from sigadapt.signatures.tool_results.tool_output import Part
 
 HALVES = "half of a surrogate pair cannot be sent; a question mark is sent in its place"
 _CLIENTS = {"lm15": "DSPy's native engine", "litellm": "LiteLLM", "engine": "a custom engine"}
@@ -108,3 +110,58 @@ def _loss(block: Json, written: Json) -> str:
     if name and compact(name) not in compact(written):
         return f"this route can't carry the name of a file, {cut(name)}"
     return ""
+
+
+def words_for(part: Part, number: int) -> str:
+    """Return what the model reads in the place of a part: what it was, its size, and why it is not here."""
+    name = cut(name_of(part, number)[1:-1])
+    return f"[{name} ({_what(part)}) is left out: this provider takes none]"
+
+
+def loss_of(part: Part) -> str:
+    """Return what is on record of a part that is left out."""
+    return f"this route can't carry {part['type']} data ({_what(part)}); a text says so in its place"
+
+
+def _what(part: Part) -> str:
+    if "data" in part:
+        return f"{cut(part['mime_type'])}, {_size(part['data'])} bytes"
+    if part["type"] != "block":
+        return f"at {cut(part['url'])}" if "url" in part else f"the file {cut(part['file_id'])}"
+    block: Json = part["value"]
+    kind = block.get("type") or next(iter(block), "a block")
+    return f"{cut(str(kind))}, {len(compact(block))} characters"
+
+
+def _size(data: str) -> int:
+    """Return how many bytes base64 stands for."""
+    return len(data.rstrip("=")) * 3 // 4
+
+
+_LATE = "the wire has no role for instructions inside of a conversation, so they go out as words of the user"
+
+
+def replace_halves(request: Request, record: RequestRecord) -> Request:
+    """Replace half of a surrogate pair in a text, because no request can hold it."""
+    # Here that is done in questions. In turns and results, whoever writes them for the provider does it.
+    rows = [*request["messages"]]
+    has_changed = False
+    for number, row in enumerate(rows):
+        text = row.get("content")
+        if not isinstance(text, str) or is_unicode(text):
+            continue
+        record.note(f"/messages/{number}/content", "lowered", HALVES)
+        if row["role"] in ("system", "user"):
+            rows[number] = {**row, "content": as_unicode(text)}
+            has_changed = True
+    return {**request, "messages": rows} if has_changed else request
+
+
+def note_late_instructions(request: Request, record: RequestRecord) -> Request:
+    """Put on record that instructions inside of the conversation go out as words of the user."""
+    if record.route.turns.takes_instructions:
+        return request
+    for number, row in enumerate(request["messages"]):
+        if number and row["role"] == "system":
+            record.note(f"/messages/{number}", "lowered", _LATE)
+    return request

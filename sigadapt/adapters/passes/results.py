@@ -3,18 +3,22 @@
  a. Inside the result, if the provider's results can hold it.
  b. As text inside the result, if it is a file of text.
  c. After the last result of the turn, with its name in the result: `[image 1, attachment 1 below]`.
- d. Nowhere: a short text says in its place what it was (`left_out.py`), so that one result does not end the
+ d. Nowhere: a short text says in its place what it was (`words_for`), so that one result does not end the
     run and each later request with it. The history keeps the result whole.
 
 A block in the words of one wire, as logs hold it, is left out on every other one. All but the first are
 recorded. What a user showed in a recorded question is placed here, too.
+
+Chat templates such as Mistral's refuse words of the user right behind results ("conversation roles must
+alternate"). If the adapter's option says so, the model speaks between them:
+
+    assistant (calls), tool, user  ->  assistant (calls), tool, assistant (BRIDGE), user
 """
 
 from typing import Any, Literal
 
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.passes.content.left_out import loss_of, words_for
-from sigadapt.adapters.passes.content.questions import is_answered, unsendable
+from sigadapt.adapters.passes.questions import is_answered, loss_of, unsendable, words_for
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers import CHAT
 from sigadapt.providers.route import Route
@@ -203,3 +207,52 @@ def _with_words(value: Any, name: str, words: str) -> Any:
     if is_object(value):
         return {key: _with_words(member, name, words) for key, member in value.items()}
     return value
+
+
+BRIDGE = "I have the results."
+"""What the model says between results and a question; always the same, so that the prompt cache stays."""
+
+_WHY = f"bridge_results=True: the assistant says {BRIDGE!r} between results and words of the user"
+_ATTACHMENTS = "Attachments of the results above."  # for DSPy's history; the blocks are sent
+
+
+def bridge_results(request: Request, record: RequestRecord) -> Request:
+    """Put the model's words between results and what follows them, if the adapter's option says so."""
+    is_chat = record.route.as_chat or record.route.wire == CHAT.name
+    if not (record.bridges_results and is_chat):
+        return request
+    rows: list[Json] = []
+    after: list[Json] = []  # the attachments of the results so far
+    pending = [*request["messages"]]
+    for number, row in enumerate(pending):
+        if row["role"] == "tool":
+            after += row.get("after", ())
+            rows.append({**row, "after": ()})
+            if number + 1 == len(pending) and after:
+                record.note(f"/messages/{number}/content", "lowered", _WHY)
+                rows += [_bridge(), _attachments(after, None)]
+            continue
+        follows_results = bool(rows) and rows[-1]["role"] == "tool"
+        if follows_results and (after or row["role"] == "user"):
+            record.note(f"/messages/{number}", "lowered", _WHY)
+            rows.append(_bridge())
+        if follows_results and after:
+            is_question = row["role"] == "user"
+            rows.append(_attachments(after, row if is_question else None))
+            rows += [] if is_question else [row]
+        else:
+            rows.append(row)
+        after = []
+    return {**request, "messages": rows}
+
+
+def _bridge() -> Json:
+    return {"role": "assistant", "content": BRIDGE}
+
+
+def _attachments(after: list[Json], question: Json | None) -> Json:
+    """Return attachments as a message of the user, with the question behind them if there is one."""
+    if question is None:
+        return {"role": "user", "content": _ATTACHMENTS, "parts": [], "blocks": after}
+    text: list[Any] = [{"type": "text", "text": question["content"]}]
+    return {**question, "parts": question.get("parts", []), "blocks": [*after, *question.get("blocks", text)]}
