@@ -35,7 +35,7 @@ import httpx
 import sigadapt
 from sigadapt import ToolDecl, ui
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
-from sigadapt.ui.page.page_values import words_of_value
+from sigadapt.ui.page_values import words_of_value
 
 LEASE = 3.0
 PATIENCE = 120.0

@@ -10,12 +10,13 @@ from typing import Any, overload
 from uuid import uuid4
 
 from sigadapt.runs.events import Event
+from sigadapt.ui.ag_ui_page import AgUiPage
+from sigadapt.ui.ai_sdk_page import AiSdkPage
 from sigadapt.ui.chats import Chats
 from sigadapt.ui.log.chat_store import ChatStore
-from sigadapt.ui.page.ag_ui_writer import AgUiWriter
-from sigadapt.ui.page.ai_sdk_writer import AiSdkWriter
-from sigadapt.ui.page.page_values import ErrorText, type_of_error
-from sigadapt.ui.page.writer import run_texts
+from sigadapt.ui.page import run_texts
+from sigadapt.ui.page_requests import PageRequest
+from sigadapt.ui.page_values import ErrorText, type_of_error
 
 __all__ = ["AI_SDK_HEADERS", "ChatStore", "Chats", "ag_ui", "ai_sdk"]
 
@@ -59,7 +60,8 @@ def ai_sdk(events: Any, *, message_id: str | None = None, error_text: ErrorText 
         data: {"type":"finish"}
         data: [DONE]
     """
-    return run_texts(AiSdkWriter(error_text, message_id or f"msg_{uuid4().hex}"), events)
+    request = PageRequest("", message_id=message_id or f"msg_{uuid4().hex}")
+    return run_texts(AiSdkPage(error_text, request), events)
 
 
 @overload
@@ -104,4 +106,5 @@ def ag_ui(
         data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}
         data: {"type":"RUN_FINISHED","threadId":"t","runId":"r"}
     """
-    return run_texts(AgUiWriter(error_text, thread_id or uuid4().hex, run_id or uuid4().hex), events)
+    request = PageRequest(thread_id or uuid4().hex, run_id=run_id or uuid4().hex)
+    return run_texts(AgUiPage(error_text, request), events)

@@ -23,25 +23,22 @@ import dspy
 
 from sigadapt.errors import InvalidOption
 from sigadapt.runs.limits import Limits, check_limits
-from sigadapt.schemas.json_values import cut, is_iterable, is_unicode
+from sigadapt.schemas.json_values import cut, is_unicode
+from sigadapt.ui.ag_ui_page import AgUiPage
+from sigadapt.ui.ai_sdk_page import AiSdkPage
+from sigadapt.ui.chat_run import ChatRun
 from sigadapt.ui.log.chat import Chat
 from sigadapt.ui.log.chat_log import ChatLog, LogsOfProcess
 from sigadapt.ui.log.chat_store import ChatStore, DatabaseChats
-from sigadapt.ui.page.chat_messages import ShownChat, ag_ui_messages, ai_sdk_messages
-from sigadapt.ui.page.joined import PageInARun
-from sigadapt.ui.page.page_requests import PageRequest, read_ag_ui, read_ai_sdk
-from sigadapt.ui.page.page_values import ErrorText, type_of_error, words_of_error
-from sigadapt.ui.page.pages import AgUiPage, AiSdkPage, Page
-from sigadapt.ui.page.writer import row_text
-from sigadapt.ui.run.chat_runs import ChatRun
-from sigadapt.ui.run.decisions import decisions_of, flaw_of_replies, request_for
-from sigadapt.ui.run.program_checks import check_adapter, check_going_on
-from sigadapt.ui.run.program_files import FilesInput
-from sigadapt.ui.run.program_inputs import question_field
-from sigadapt.ui.run.run_starts import RunStarts
+from sigadapt.ui.page import Page, row_text
+from sigadapt.ui.page_requests import PageRequest, read_ag_ui, read_ai_sdk
+from sigadapt.ui.page_values import ErrorText, type_of_error, words_of_error
+from sigadapt.ui.program import ChatProgram
+from sigadapt.ui.run_starts import RunStarts, decisions_of, flaw_of_replies, request_for
 
 _LOG = logging.getLogger("sigadapt")
 Form = Literal["ai_sdk", "ag_ui"]
+_PAGES: Mapping[object, type[Page]] = {"ai_sdk": AiSdkPage, "ag_ui": AgUiPage}
 _BETWEEN_PIECES = 0.05
 """How many seconds a page that joins a run waits between two looks, so that many such pages cost little."""
 
@@ -113,24 +110,11 @@ class Chats:
             raise InvalidOption(f"expected seconds above 0, got {lease!r}", field="lease")
         check_limits(limits)
         self.store: ChatStore = DatabaseChats(store) if isinstance(store, (str, os.PathLike)) else store
-        self._program = program
-        self._field = question_field(program, field)
-        check_going_on(program, self._field)
-        self._files = None if files is None else FilesInput(program, files)
+        self._program = ChatProgram(program, field=field, tools=tools, show=show, files=files)
         self._told: set[str] = set()
         self._error_text = error_text or type_of_error
         self._logs = LogsOfProcess(self.store, float(lease))
-        self._starts = RunStarts(
-            program,
-            self._logs,
-            self._field,
-            tools=tools,
-            deps=deps,
-            state=dict(state or {}),
-            limits=limits,
-            show=_field_names(show),
-            files=self._files,
-        )
+        self._starts = RunStarts(self._program, self._logs, deps=deps, state=dict(state or {}), limits=limits)
 
     def ai_sdk(self, body: object, owner: str) -> AsyncIterator[str]:
         """Take a body of `useChat`, and return the texts to send back, with `ui.AI_SDK_HEADERS`.
@@ -143,17 +127,17 @@ class Chats:
             InvalidOption: `invalid_body`, at once, for a body that is none: answer with the status 400.
             InvalidSignature: `forgotten_adapter`, at once, for a program with tools under DSPy's own adapter.
         """
-        check_adapter(self._program)
-        request = read_ai_sdk(body, takes_files=self._files is not None)
+        self._program.check_adapter()
+        request = read_ai_sdk(body, takes_files=self._program.files is not None)
         self._tell_unread(request)
-        return self._texts(request, _checked_owner(owner), AiSdkPage(request, self._error_text))
+        return self._texts(AiSdkPage(self._error_text, request), _checked_owner(owner))
 
     def ag_ui(self, body: object, owner: str) -> AsyncIterator[str]:
         """Take a `RunAgentInput` of AG-UI, and return the texts to send back. Otherwise as `ai_sdk`."""
-        check_adapter(self._program)
-        request = read_ag_ui(body, takes_files=self._files is not None)
+        self._program.check_adapter()
+        request = read_ag_ui(body, takes_files=self._program.files is not None)
         self._tell_unread(request)
-        return self._texts(request, _checked_owner(owner), AgUiPage(request, self._error_text))
+        return self._texts(AgUiPage(self._error_text, request), _checked_owner(owner))
 
     def _tell_unread(self, page_request: PageRequest) -> None:
         """Log what the page sends and nothing takes, each kind once."""
@@ -168,13 +152,12 @@ class Chats:
 
         While a run is under way, the AI SDK's messages leave its answer to `resume`.
         """
-        _check_form(form)
+        page = _page_kind(form)(self._error_text, PageRequest(chat_id))
         log = self._log_of(chat_id, owner)
         if log is None:
             return []
         with log.lock:
-            shown_chat = ShownChat(log.chat, self._error_text)
-            return ai_sdk_messages(shown_chat) if form == "ai_sdk" else ag_ui_messages(shown_chat)
+            return page.messages(log.chat)
 
     async def resume(self, chat_id: str, owner: str, form: Form = "ai_sdk") -> AsyncIterator[str] | None:
         """Return the texts of the run under way, for a page that has just loaded `messages`.
@@ -182,13 +165,12 @@ class Chats:
         Returns:
             The texts; None where nothing runs: answer with the status 204.
         """
-        _check_form(form)
+        kind = _page_kind(form)
         log = await asyncio.to_thread(self._log_of, chat_id, owner)
         if log is None or log.chat.run is None:
             return None
-        page_request = PageRequest(chat_id, run_id=f"run-{log.chat.run.number}")
-        kind = AiSdkPage if form == "ai_sdk" else AgUiPage
-        return self._texts_of_run_under_way(log, kind(page_request, self._error_text))
+        request = PageRequest(chat_id, run_id=f"run-{log.chat.run.number}")
+        return self._texts_of_run_under_way(log, kind(self._error_text, request))
 
     async def stop(self, chat_id: str, owner: str) -> bool:
         """End the run under way, in whatever process, after the tools that have begun.
@@ -223,7 +205,7 @@ class Chats:
         Raises:
             SigadaptError: the result was refused, and may be given again.
         """
-        page = AiSdkPage(PageRequest(chat_id), self._error_text)
+        page = AiSdkPage(self._error_text, PageRequest(chat_id))
 
         def decide(chat: Chat) -> dict[str, Any]:
             request = request_for(chat.error(), handle)
@@ -243,11 +225,11 @@ class Chats:
 
     # What a page reads.
 
-    async def _texts(self, page_request: PageRequest, owner: str, page: Page) -> AsyncIterator[str]:
+    async def _texts(self, page: Page, owner: str) -> AsyncIterator[str]:
         """Do what a body asks for, and yield what the page reads."""
-        log = await asyncio.to_thread(self._log, page_request.chat_id, owner)
+        log = await asyncio.to_thread(self._log, page.request.chat_id, owner)
         try:
-            begun = await self._begin_run(log, page_request, page)
+            begun = await self._begin_run(log, page)
         except Exception as error:  # noqa: BLE001  (such as of `deps`: the page reads it, and nothing has begun)
             _LOG.error("a run of a chat could not begin", exc_info=error)
             begun = words_of_error(error, self._error_text)
@@ -258,21 +240,20 @@ class Chats:
         if begun is None:
             await self._starts.until_idle(log)
         with log.lock:
-            shown_chat = self._chat_for(log.chat, page)
-            rows = page.as_it_is(shown_chat) if begun is None else page.refuse(shown_chat, begun)
-            texts = [*map(row_text, rows), *page.writer.closing_texts]
+            rows = page.as_it_is(log.chat) if begun is None else page.refuse_request(log.chat, begun)
+            texts = [*map(row_text, rows), *page.closing_texts]
         for text in texts:
             yield text
 
-    async def _begin_run(self, log: ChatLog, page_request: PageRequest, page: Page) -> ChatRun | str | None:
+    async def _begin_run(self, log: ChatLog, page: Page) -> ChatRun | str | None:
         """Begin the run that a body asks for; why not; or None, if the page gets the chat as it is."""
-        message = page_request.message
-        if message is not None:
-            return await self._starts.about_message(log, page, message, again=page_request.again)
-        run = await self._starts.about_replies(log, page, lambda chat: decisions_of(chat, page_request))
+        request = page.request
+        if request.message is not None:
+            return await self._starts.about_message(log, page, request.message, again=request.again)
+        run = await self._starts.about_replies(log, page, lambda chat: decisions_of(chat, request))
         if run is not None:
             return run
-        flaw = flaw_of_replies(log.chat.error(), page_request)
+        flaw = flaw_of_replies(log.chat.error(), request)
         if flaw is not None:
             _LOG.warning("a page's decision was not taken: %s", flaw)
         return flaw
@@ -282,32 +263,22 @@ class Chats:
         with log.reading() as news:
             self._logs.watch(log)
             with log.lock:
-                rows = [*page.join(self._chat_for(log.chat, page))]
-                joined = PageInARun(page, log.chat, self._error_text)
-            while True:
+                rows = page.join(log.chat)
+            is_over = False
+            while not is_over:
                 for row in rows:
                     yield row_text(row)
                 with log.lock:
                     news.clear()
                     is_over = log.chat.run is None
-                    rows = joined.news(log.chat)
-                    if is_over:
-                        rows += page.leave(self._chat_for(log.chat, page))
-                if is_over:
-                    break
-                if not rows:
+                    rows = page.news(log.chat)
+                if not rows and not is_over:
                     await news.wait()
                     await asyncio.sleep(_BETWEEN_PIECES)
                     if log.is_dead:
-                        await asyncio.to_thread(log.end_lost_run, self._field)
-            for row in rows:
-                yield row_text(row)
-        for text in page.writer.closing_texts:
+                        await asyncio.to_thread(log.end_lost_run, self._program.field)
+        for text in [*map(row_text, rows), *page.closing_texts]:
             yield text
-
-    def _chat_for(self, chat: Chat, page: Page) -> ShownChat:
-        turns = chat.turns[-1:] if page.shows_last_turn_alone else None
-        return ShownChat(chat, self._error_text, turns)
 
     def _log_of(self, chat_id: object, owner: object) -> ChatLog | None:
         """Return the log of a chat that somebody names; None for an id that no chat has."""
@@ -321,21 +292,14 @@ class Chats:
         log = self._logs.of(chat_id, owner)
         with log.lock:
             log.refresh()
-            log.end_lost_run(self._field)
+            log.end_lost_run(self._program.field)
         return log
 
 
-def _field_names(show: object) -> frozenset[str]:
-    names = [] if show is None else [*show] if is_iterable(show) and not isinstance(show, str) else [None]
-    if all(isinstance(name, str) for name in names):
-        return frozenset(map(str, names))
-    reason = f"show takes the names of fields, not {cut(repr(show))}"
-    raise InvalidOption(reason, field="show", fix="Give a list, such as show=['topic'].")
-
-
-def _check_form(form: object) -> None:
-    if form not in {"ai_sdk", "ag_ui"}:
+def _page_kind(form: object) -> type[Page]:
+    if form not in _PAGES:
         raise InvalidOption(f"{form!r} is no form of messages", field="form", fix="'ai_sdk' or 'ag_ui'.")
+    return _PAGES[form]
 
 
 def _checked_owner(owner: object) -> str:

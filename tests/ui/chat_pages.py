@@ -13,7 +13,7 @@ import dspy
 import sigadapt
 from sigadapt import Confirmation, Declined, Pending, ToolContext, ToolDecl, ui
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
-from sigadapt.ui.log.leases import beat_of
+from sigadapt.ui.log.chat_log import beat_of
 
 NUMBERS = itertools.count(1)
 SAID = "Sent 75 EUR to Ada."

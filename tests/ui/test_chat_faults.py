@@ -22,7 +22,7 @@ import sigadapt
 from sigadapt import Pending, ToolContext, ui
 from sigadapt.testing import Answer, Call, Failure
 from sigadapt.ui.log import chat_log
-from sigadapt.ui.log.leases import LeaseWatch
+from sigadapt.ui.log.chat_log import LeaseWatch
 
 FORMS = ("ai_sdk", "ag_ui")
 each_form = pytest.mark.parametrize("form", FORMS)
@@ -196,7 +196,7 @@ def test_a_call_is_in_the_log_before_it_begins(kind: str, tmp_path: Path) -> Non
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="where there is no /proc, beats alone tell")
 def test_a_process_that_ended_is_no_more_before_anybody_has_waited_for_it() -> None:
     """chats: A process dies"""
-    lines = "from sigadapt.ui.log.leases import beat_of; print(beat_of(1, 60), flush=True); input()"
+    lines = "from sigadapt.ui.log.chat_log import beat_of; print(beat_of(1, 60), flush=True); input()"
     python = [sys.executable, "-c", lines]
     child = subprocess.Popen(python, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  (our own)
     assert child.stdin is not None

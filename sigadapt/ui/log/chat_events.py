@@ -26,25 +26,49 @@ changes nothing: a log with such a row costs that row.
 A chat that carries decisions out runs, too.
 """
 
-from collections.abc import Callable
 from hashlib import sha256
 
 from pydantic_core import from_json
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat import CallPart, Chat, ChatTurn, RunUnderWay, Status, TextPart, WaitingRun
-from sigadapt.ui.page.page_files import PageFile, kept_file
+from sigadapt.ui.page_requests import PageFile
+
+_IDLE: frozenset[Status] = frozenset({"idle"})
+_WAITS: frozenset[Status] = frozenset({"waits"})
+_CARRIES_OUT: frozenset[Status] = frozenset({"carries_out"})
+_RUNS: frozenset[Status] = frozenset({"runs", "carries_out"})
+_CHAT_EVENTS: dict[str, frozenset[Status]] = {
+    "message": _IDLE,
+    "cut": _IDLE,
+    "replies": _WAITS,
+    "base": _RUNS,
+    "state": _RUNS,
+    "resolved": _CARRIES_OUT,
+    "waits": _RUNS,
+    "refused": _CARRIES_OUT,
+    "stop": _RUNS,
+    "ended": _RUNS,
+}
+"""By the type of an event of the whole chat: the states in which it counts."""
+_TURN_EVENTS: dict[str, frozenset[Status]] = {
+    **dict.fromkeys(("text", "unsaid", "call", "begun", "result", "round"), _RUNS),
+    "asked": frozenset({"runs"}),
+}
+"""By the type of an event of the last turn: the same."""
 
 
 def apply(chat: Chat, number: int, text: str) -> bool:
     """Make of a chat what the event of this number makes of it; return False if it cannot be read."""
     chat.number = number
     try:
-        text = with_files(chat, text)
-        event = from_json(text)
-        statuses, change = _TABLE[event["type"]]
-        if chat.status in statuses:
-            change(chat, event)
+        event = from_json(with_files(chat, text))
+        kind = event["type"]
+        if kind in _TURN_EVENTS:
+            if chat.status in _TURN_EVENTS[kind]:
+                _change_turn(chat.last, event)
+        elif chat.status in _CHAT_EVENTS[kind]:
+            _change_chat(chat, event)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         return False
     return True
@@ -69,140 +93,94 @@ def without_files(chat: Chat, text: str) -> str:
     return text
 
 
-def _cut(chat: Chat, event: Json) -> None:
-    kept = [turn for turn in chat.turns if turn.number < event["turn"]]
-    if len(kept) < len(chat.turns):  # the base was that of the last turn alone
-        chat.base = None
-    chat.turns = kept
+def _change_chat(chat: Chat, event: Json) -> None:
+    match event["type"]:
+        case "message":
+            _begin_turn(chat, event)
+        case "cut":
+            _cut(chat, event["turn"])
+        case "replies":
+            chat.run = RunUnderWay(chat.number, event["decided"])
+            chat.last.decided |= {*event["decided"]}
+        case "base":
+            chat.base = event["events"]
+        case "state":
+            chat.state = event["state"]
+        case "resolved":
+            chat.waiting = None
+        case "waits":
+            chat.waiting = WaitingRun(event["run"], event["agent"], event["page_ids"])
+            chat.run = None
+            _forget_asked(chat.last)
+        case "refused":
+            if chat.run is not None and chat.run.decided is not None:
+                chat.last.decided -= {*chat.run.decided}
+            chat.run = None
+        case "stop":
+            if chat.run is not None:
+                chat.run.is_stopped = True
+        case _:  # ended
+            chat.run = chat.waiting = None
+            chat.last.asked = None
 
 
-def _message(chat: Chat, event: Json) -> None:
+def _begin_turn(chat: Chat, event: Json) -> None:
     turn = ChatTurn(chat.number, event["id"], event["text"])
     if chat.base is not None and chat.turns:
         chat.base = [*chat.base, *chat.last.events]
-    turn.files = [*map(kept_file, event.get("files") or ())]
+    turn.files = [PageFile(**file) for file in event.get("files") or ()]
     chat.files |= {short_name(file): file.address for file in turn.files}
     chat.turns.append(turn)
     chat.run = RunUnderWay(chat.number)
 
 
-def _replies(chat: Chat, event: Json) -> None:
-    chat.run = RunUnderWay(chat.number, event["decided"])
-    chat.last.decided |= {*event["decided"]}
+def _cut(chat: Chat, number: int) -> None:
+    kept = [turn for turn in chat.turns if turn.number < number]
+    if len(kept) < len(chat.turns):  # the base was that of the last turn alone
+        chat.base = None
+    chat.turns = kept
 
 
-def _text(chat: Chat, event: Json) -> None:
-    chat.last.parts.append(TextPart(event["id"], event["text"]))
-
-
-def _apply_unsaid(chat: Chat, event: Json) -> None:
-    gone = {*event["ids"]}
-    chat.last.parts = [part for part in chat.last.parts if isinstance(part, CallPart) or part.id not in gone]
-
-
-def _call(chat: Chat, event: Json) -> None:
-    turn = chat.last
-    part = turn.calls.get(event["page_id"])
-    if part is None:
-        part = CallPart(event["page_id"], event["call_id"], event["name"], event["input"])
-        turn.calls[part.page_id] = part
-        turn.parts.append(part)
-    part.input = event["input"]
-    part.bad = event.get("bad")
-
-
-def _apply_begun(chat: Chat, event: Json) -> None:
-    chat.last.begun[event["call_id"]] = {"name": event["name"], "input": event["input"]}
-
-
-def _result(chat: Chat, event: Json) -> None:
-    result = event["result"]
-    part = chat.last.calls[event["page_id"]]
-    chat.last.results[result["call_id"]] = result
-    part.result = result
-    part.denial = event.get("denial")
-    part.message_id = event.get("id")
-
-
-def _apply_asked(chat: Chat, event: Json) -> None:
-    turn = chat.last
-    _put_event(turn, event)
-    turn.asked = event["at"]
-    turn.begun = {}
-    turn.results = {}
-
-
-def _round(chat: Chat, event: Json) -> None:
-    _put_event(chat.last, event)
-    if chat.last.asked == event["at"]:
-        chat.last.asked = None
-
-
-def _put_event(turn: ChatTurn, event: Json) -> None:
-    at = event["at"]
-    if at > len(turn.events):
-        raise IndexError
-    turn.events[at:] = [event["event"]]
-
-
-def _base(chat: Chat, event: Json) -> None:
-    chat.base = event["events"]
-
-
-def _state(chat: Chat, event: Json) -> None:
-    chat.state = event["state"]
-
-
-def _apply_resolved(chat: Chat, event: Json) -> None:
-    chat.waiting = None
-
-
-def _waits(chat: Chat, event: Json) -> None:
-    chat.waiting = WaitingRun(event["run"], event["agent"], event["page_ids"])
-    chat.run = None
-    turn = chat.last
-    if turn.asked is not None:  # the turn that waits is in the run, with what it has brought
+def _forget_asked(turn: ChatTurn) -> None:
+    """Forget the event whose calls have no results: it is in the run that waits, with what it has brought."""
+    if turn.asked is not None:
         del turn.events[turn.asked :]
     turn.asked = None
     turn.begun = {}
     turn.results = {}
 
 
-def _apply_refused(chat: Chat, event: Json) -> None:
-    if chat.run is not None and chat.run.decided is not None:
-        chat.last.decided -= {*chat.run.decided}
-    chat.run = None
-
-
-def _stop(chat: Chat, event: Json) -> None:
-    if chat.run is not None:
-        chat.run.is_stopped = True
-
-
-def _apply_ended(chat: Chat, event: Json) -> None:
-    chat.run = chat.waiting = None
-    chat.last.asked = None
-
-
-_IDLE: tuple[Status, ...] = ("idle",)
-_RUNS: tuple[Status, ...] = ("runs", "carries_out")
-_TABLE: dict[str, tuple[tuple[Status, ...], Callable[[Chat, Json], None]]] = {
-    "message": (_IDLE, _message),
-    "cut": (_IDLE, _cut),
-    "replies": (("waits",), _replies),
-    "text": (_RUNS, _text),
-    "unsaid": (_RUNS, _apply_unsaid),
-    "call": (_RUNS, _call),
-    "asked": (("runs",), _apply_asked),
-    "begun": (_RUNS, _apply_begun),
-    "result": (_RUNS, _result),
-    "round": (_RUNS, _round),
-    "base": (_RUNS, _base),
-    "state": (_RUNS, _state),
-    "resolved": (("carries_out",), _apply_resolved),
-    "waits": (_RUNS, _waits),
-    "refused": (("carries_out",), _apply_refused),
-    "stop": (_RUNS, _stop),
-    "ended": (_RUNS, _apply_ended),
-}
-"""By the type of the event: the states in which it counts, and what it does."""
+def _change_turn(turn: ChatTurn, event: Json) -> None:
+    match event["type"]:
+        case "text":
+            turn.parts.append(TextPart(event["id"], event["text"]))
+        case "unsaid":
+            gone = {*event["ids"]}
+            turn.parts = [part for part in turn.parts if isinstance(part, CallPart) or part.id not in gone]
+        case "call":
+            part = turn.calls.get(event["page_id"])
+            if part is None:
+                part = CallPart(event["page_id"], event["call_id"], event["name"], event["input"])
+                turn.calls[part.page_id] = part
+                turn.parts.append(part)
+            part.input = event["input"]
+            part.bad = event.get("bad")
+        case "begun":
+            turn.begun[event["call_id"]] = {"name": event["name"], "input": event["input"]}
+        case "result":
+            part = turn.calls[event["page_id"]]
+            part.result = event["result"]
+            part.denial = event.get("denial")
+            part.message_id = event.get("id")
+            turn.results[event["result"]["call_id"]] = event["result"]
+        case _:  # asked, round
+            at = event["at"]
+            if at > len(turn.events):
+                raise IndexError
+            turn.events[at:] = [event["event"]]
+            if event["type"] == "asked":
+                turn.asked = at
+                turn.begun = {}
+                turn.results = {}
+            elif turn.asked == at:
+                turn.asked = None

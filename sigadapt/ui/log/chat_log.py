@@ -6,19 +6,21 @@ from its number. What other processes do is noticed by a look at the number whil
 
 import asyncio
 import logging
+import os
 import threading
 import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pydantic_core import from_json, to_json
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat import Chat
 from sigadapt.ui.log.chat_events import apply, without_files
-from sigadapt.ui.log.chat_rows import text_of
-from sigadapt.ui.log.chat_store import ChatStore
-from sigadapt.ui.log.leases import BEATS_IN_LEASE, LeaseWatch, beat_of
+from sigadapt.ui.log.chat_store import ChatStore, text_of
 from sigadapt.ui.log.lost_runs import rows_of_lost_run
 
 _LOG = logging.getLogger("sigadapt")
@@ -27,10 +29,75 @@ _PAUSES = (0.05, 0.3)
 _BETWEEN_LOOKS = 0.1
 _MOST_IDLE_CHATS = 200
 """How many chats that nobody uses are kept in memory."""
+_BEATS_IN_LEASE = 4
 
 
 class LeaseLostError(Exception):
     """Another process has ended this run, because this one did not say in time that it lives."""
+
+
+# The lease: whether the process of a run lives, by its beat, a text that it keeps in the store. No clock of
+# the wall is asked. On one machine a beat has a time of the clock that counts since the machine started, and
+# the process is looked up, too. Elsewhere, a beat that has stayed the same for the length of the lease is one
+# of a dead process.
+
+
+def _place() -> str | None:
+    """Return what tells this start of this machine, and its processes, from any other; None for nothing."""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"  # a name that the kernel makes
+    return None
+
+
+_PLACE = _place()
+
+
+def _birth(pid: int) -> str | None:
+    """Return when a process of this place began; None for one that is no more."""
+    with suppress(OSError, ValueError, IndexError):
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        state, *fields = stat.rpartition(")")[2].split()  # the name of a process may hold spaces and brackets
+        return None if state in "ZX" else fields[18]
+    return None
+
+
+def beat_of(run: int, length: float) -> str:
+    """Return what a run of this process keeps to say that it lives.
+
+    Args:
+        run: its number.
+        length: for how many seconds this holds.
+    """
+    pid = os.getpid()
+    until = time.monotonic() + length
+    return to_json({"run": run, "place": _PLACE, "pid": pid, "born": _birth(pid), "until": until}).decode()
+
+
+class LeaseWatch:
+    """What this process has seen of the beats of one chat."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[int, str | None] | None = None
+        self._since = 0.0
+
+    def is_alive(self, run: int, text: str | None, length: float) -> bool:
+        """Return whether a run lives, by the beat that is in the store now."""
+        beat = _beat_in(text)
+        if beat.get("run") == run and _PLACE is not None and beat.get("place") == _PLACE:
+            is_there = beat["pid"] == os.getpid() or _birth(beat["pid"]) == beat["born"]
+            return is_there and time.monotonic() < beat["until"]
+        if self._seen != (run, text):
+            self._seen = (run, text)
+            self._since = time.monotonic()
+        return time.monotonic() - self._since < length
+
+
+def _beat_in(text: str | None) -> Json:
+    with suppress(ValueError, TypeError):
+        beat: Json = from_json(text or "{}")
+        return beat
+    return {}
 
 
 class ChatLog:
@@ -113,6 +180,11 @@ class ChatLog:
                 self.append(rows_of_lost_run(self.chat, question))
             self.is_dead = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no run is under way."""
+        return self.chat.run is None
+
     # Readers.
 
     @contextmanager
@@ -166,7 +238,7 @@ class ChatLog:
         if not self._lives():
             self._lives = None
             return None
-        self._next_beat = time.monotonic() + self._lease / BEATS_IN_LEASE
+        self._next_beat = time.monotonic() + self._lease / _BEATS_IN_LEASE
         return beat_of(run.number, self._lease)
 
     def _is_alive(self) -> bool:

@@ -13,7 +13,7 @@ from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.log.chat import Chat, ChatTurn
-from sigadapt.ui.log.chat_rows import text_of
+from sigadapt.ui.log.chat_store import text_of
 
 UNKNOWN_OUTCOME = (
     "It is not known whether this ran: the process that ran it has ended. Check before you run it again."

@@ -8,11 +8,10 @@ Rules:
  c. The page shows what will run: who is asked about a call sees its arguments with those that have defaults.
  d. The page shows what was output: where a program replaced a text that streamed, or no text streamed, the
     value of the field is written at the end.
- e. Each call has an id of its own (`page_ids.py`), which its approval and its result name.
+ e. Each call has an id of its own (`PageIds`), which its approval and its result name.
 """
 
-import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,18 +19,19 @@ from sigadapt.runs import events as run
 from sigadapt.runs.events import Event
 from sigadapt.runs.watching import jsonable, waits_of
 from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall
+from sigadapt.signatures.calls import InvalidToolCall
 from sigadapt.signatures.tool_results.tool_output import program_outputs
-from sigadapt.ui.page.page_ids import PageIds
-from sigadapt.ui.page.page_values import (
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.ui.log.chat import PageIds
+from sigadapt.ui.page_requests import PageRequest
+from sigadapt.ui.page_values import (
     ErrorText,
-    without_nan,
     words_of_bad_call,
     words_of_error,
     words_of_failure,
     words_of_value,
 )
-from sigadapt.ui.page.shown_texts import ShownTexts
+from sigadapt.ui.program import ShownRun
 
 Rows = Iterator[Json]
 Phase = Literal["start", "delta", "end"]  # of a text
@@ -50,32 +50,13 @@ class ShownCall:
     input: Any = None  # the arguments that the page shows
 
 
-_Kind = Literal["text", "reasoning"]
-
-
 @dataclass(frozen=True)
 class _OpenText:
     """A text that is being written: an output field's or thinking, of one step."""
 
-    kind: _Kind
+    kind: Literal["text", "reasoning"]
     field: str | None
     step: int | None
-
-
-class Record:
-    """Takes what a writer has put on the page, for those who look later. This one forgets it."""
-
-    def text(self, text_id: str, text: str) -> None:
-        """Take a text that is whole."""
-
-    def call(self, call: ShownCall, bad: str | None = None) -> None:
-        """Take a call, with its input, or with what is wrong with it."""
-
-    def result(self, page_id: str, result: Any, denial: str | None) -> None:
-        """Take the result of a call."""
-
-    def unsaid(self, text_ids: list[str]) -> None:
-        """Take the ids of texts that the program has put something else out for."""
 
 
 @dataclass(frozen=True)
@@ -93,20 +74,20 @@ class Writer:
 
     closing_texts: tuple[str, ...] = ()
 
-    def __init__(self, error_text: ErrorText) -> None:
+    def __init__(self, error_text: ErrorText, request: PageRequest) -> None:
         self.error_text = error_text
-        self.record = Record()
-        self.message_ids: dict[str, str] = {}
-        """By the ids of calls on the page: the messages of the page that hold their results already."""
-        self.prefix = ""
-        """What the ids of texts begin with: the number of the run in the log of its chat."""
-        self.shown_texts: ShownTexts | None = None
-        """Which texts are written while they stream; None for all."""
+        self.request = request
+        self.events: list[Json] | None = None
+        """What the page shows as events of the chat's log; None where nobody keeps them."""
+        self.kept_calls: set[str] = set()
+        """The ids on the page of the calls among these events."""
+        self.prefix = request.run_id
+        """What the ids of texts begin with; in a chat, the number of the run in its log."""
+        self.shown_run: ShownRun | None = None
+        """Which texts are written while they stream, and the arguments that calls run with; None for all."""
         self.differs = False
         """Whether the page has what it would not have after a reload: a stream takes nothing back."""
-        self.args_of: Callable[[run.CallReady, ToolCall], Any] = _args_of
-        """What the page shows of the arguments of a good call."""
-        self._ids = PageIds()
+        self.ids = PageIds()
         self._texts = 0
         self._block: _OpenText | None = None
         self._block_pieces: list[str] = []
@@ -122,27 +103,23 @@ class Writer:
         self._denied: set[str] = set()  # the ids of calls that a person rejected
         self._has_ended = False
 
-    def know_earlier_calls(self, ids: PageIds) -> None:
-        """Count the calls that the chat has before this run."""
-        self._ids = ids
-
     def know_waiting_calls(self, calls: Mapping[str, ShownCall], denied: set[str]) -> None:
         """Take over calls that the page shows already, and those of them that a person rejected."""
         self._denied = set(denied)
         for call_id, call in calls.items():
-            self._ids.go_on(call_id, call.page_id)
+            self.ids.go_on(call_id, call.page_id)
             self._going_on[call_id] = call
             self._calls[call.page_id] = call
 
     def page_id_of(self, call_id: str) -> str:
         """Return the id on the page of a call that waits."""
-        return self._ids.waiting(call_id) or call_id
+        return self.ids.waiting(call_id) or call_id
 
     def on(self, event: Event) -> Rows:
         """Return what to write for an event."""
         if event.within is not None:
             return
-        if self.shown_texts is not None and not self.shown_texts.shows(event):
+        if self.shown_run is not None and not self.shown_run.shows(event):
             return
         if isinstance(event, run.Ended):
             yield from self.outputs(event.prediction)
@@ -173,7 +150,7 @@ class Writer:
         if isinstance(event, run.TextDelta):
             if event.is_anew:
                 yield from self._close()
-                self._written = [_replaced(text, event) for text in self._written]
+                self._begin_field_anew(event)
             yield from self._text(event.text, _OpenText("text", event.field, event.step))
             return
         if isinstance(event, run.ReasoningDelta):
@@ -211,7 +188,7 @@ class Writer:
 
     def _new_call(self, call_id: str, name: str) -> ShownCall:
         """Return a call that begins on the page."""
-        call = ShownCall(self._ids.begin(call_id), call_id, name)
+        call = ShownCall(self.ids.begin(call_id), call_id, name)
         self._calls[call.page_id] = call
         self._step_ids.add(call_id)
         self._call_steps.add(self._step_number)
@@ -230,32 +207,61 @@ class Writer:
         if not shown.arguments and call.arguments:
             shown.arguments = call.arguments
             yield from self._call_piece(shown.page_id, call.arguments)
-        was_begun = shown.state == "begun"
         if isinstance(call, InvalidToolCall):
-            shown.state = "bad"
-            self._ids.give_up(call.id, shown.page_id)
-            shown.input = call.arguments
-            self.record.call(shown, words_of_bad_call(call))
-            yield from self._bad(shown, call, was_begun=was_begun)
-        elif was_begun:
+            yield from self._fail(shown, call.arguments, words_of_bad_call(call))
+        elif shown.state == "begun":
             shown.state = "ready"
-            shown.input = self.args_of(event, call)
-            self.record.call(shown)
+            args = call.args if self.shown_run is None else self.shown_run.args_of(event, call)
+            shown.input = jsonable(args)
+            self._keep_call(shown)
             yield from self._whole(shown)
 
+    def _fail(self, call: ShownCall, arguments: str, reason: str) -> Rows:
+        was_begun = call.state == "begun"
+        call.state = "bad"
+        call.input = arguments
+        self.ids.give_up(call.call_id, call.page_id)
+        self._keep_call(call, reason)
+        yield from self._bad(call, reason, was_begun=was_begun)
+
+    def _keep(self, event: Json) -> None:
+        if self.events is not None:
+            self.events.append(event)
+
+    def take_events(self) -> list[Json | str]:
+        """Return the events since the last time."""
+        events: list[Json | str] = [*(self.events or ())]
+        self.events = []
+        return events
+
+    def _keep_call(self, call: ShownCall, bad: str | None = None) -> None:
+        self.kept_calls.add(call.page_id)
+        row: Json = {"type": "call", "page_id": call.page_id, "call_id": call.call_id, "name": call.name}
+        self._keep({**row, "input": call.input, "bad": bad})
+
     def _on_result(self, event: run.ResultReady) -> Rows:
-        page_id = self._ids.end(event.call_id)
+        page_id = self.ids.end(event.call_id)
         self._going_on.pop(event.call_id, None)
         if page_id is None:  # of a bad call, or of one that the page does not have
             return
         denial = words_of_value(event.result.value) if event.call_id in self._denied else None
-        self.record.result(page_id, event.result, denial)
+        self._keep_result(page_id, event.result, denial)
         if denial is not None:
-            yield from self._denial(page_id, event.result)
+            yield from self._denial(page_id, denial)
         elif event.result.is_error:
             yield from self._failure(page_id, words_of_failure(event.result, self.error_text))
         else:
             yield from self._result(page_id, event.result.value)
+
+    def _keep_result(self, page_id: str, result: ToolResult, denial: str | None) -> None:
+        kept: Json = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
+        kept["value"] = jsonable(result.value)  # now: a tool may change it later
+        if result.error_type is not None:
+            kept["error_type"] = result.error_type
+        row: Json = {"type": "result", "page_id": page_id, "result": kept, "denial": denial}
+        if page_id in self.request.result_ids:
+            row["id"] = self.request.result_ids[page_id]
+        self._keep(row)
 
     def _call_of(self, request: Any) -> ShownCall:
         """Return the call that a request is about, as the page shows it."""
@@ -291,7 +297,7 @@ class Writer:
         unsaid = [text.id for text in self._written if text.id not in said and self._is_output(text, outputs)]
         if unsaid:
             self.differs = True
-            self.record.unsaid(unsaid)
+            self._keep({"type": "unsaid", "ids": unsaid})
 
     def _texts_of(self, name: str, value: str) -> list[_WrittenText]:
         """Return the texts of a step that are what an output begins with; its own, or of another name."""
@@ -308,7 +314,7 @@ class Writer:
         """Return whether a text is that of an output, not of what is said beside calls or shown by name."""
         if text.field is None or text.step in self._call_steps:
             return False
-        if self.shown_texts is not None and text.field in self.shown_texts.fields:
+        if self.shown_run is not None and text.field in self.shown_run.fields:
             return False
         return isinstance(outputs.get(text.field), str) or text.field not in outputs
 
@@ -318,12 +324,8 @@ class Writer:
             return
         self._has_ended = True
         yield from self.close()
-        if is_stopped:
-            yield from self._stop_rows()
-        if error is None or waits_of(error):
-            yield from self._end(None)
-        else:
-            yield from self._end(words_of_error(error, self.error_text))
+        words = None if error is None or waits_of(error) else words_of_error(error, self.error_text)
+        yield from self._end(words, is_stopped=is_stopped)
 
     @property
     def last_step(self) -> int:
@@ -389,7 +391,7 @@ class Writer:
         if block.kind == "text":
             text = "".join(self._block_pieces)
             self._written.append(_WrittenText(self.text_id, block.field, block.step, text))
-            self.record.text(self.text_id, text)
+            self._keep({"type": "text", "id": self.text_id, "text": text})
         self._block = None
 
     @property
@@ -402,11 +404,20 @@ class Writer:
         streaming = [call for call in self._streaming.values() if call is not None]
         self._streaming = {}
         for call in streaming:
-            call.state = "bad"
-            self._ids.give_up(call.call_id, call.page_id)
-            call.input = call.arguments
-            self.record.call(call, _NEVER_READY)
-            yield from self._incomplete_call(call, _NEVER_READY)
+            yield from self._fail(call, call.arguments, _NEVER_READY)
+
+    def _begin_field_anew(self, event: run.TextDelta) -> None:
+        """Let a text begin anew: an agent's that came has no step any more, any other was said beside it."""
+        is_agents = event.origin is not None and event.origin.agent is not None
+        for n, text in enumerate(self._written):
+            if (text.field, text.step) == (event.field, event.step):
+                self._written[n] = replace(text, step=None) if is_agents else replace(text, field=None)
+
+    def _begin_step(self) -> Rows:
+        yield from ()
+
+    def _end_step(self) -> Rows:
+        yield from ()
 
     if TYPE_CHECKING:  # what each protocol writes
 
@@ -414,79 +425,19 @@ class Writer:
             """Return what begins every stream."""
             ...
 
-        def _begin_step(self) -> Rows: ...
-        def _end_step(self) -> Rows: ...
         def _words(self, phase: Phase, text: str = "") -> Rows: ...
         def _call_start(self, call: ShownCall) -> Rows: ...
         def _call_piece(self, page_id: str, text: str) -> Rows: ...
         def _whole(self, call: ShownCall) -> Rows: ...
-        def _bad(self, shown: ShownCall, call: InvalidToolCall, *, was_begun: bool) -> Rows: ...
-        def _incomplete_call(self, call: ShownCall, reason: str) -> Rows: ...
+        def _bad(self, call: ShownCall, reason: str, *, was_begun: bool) -> Rows: ...
         def _result(self, page_id: str, value: Any) -> Rows: ...
         def _failure(self, page_id: str, words: str) -> Rows: ...
-        def _denial(self, page_id: str, result: Any) -> Rows: ...
+        def _denial(self, page_id: str, words: str) -> Rows: ...
         def _request(self, request: Any, call: ShownCall) -> Rows: ...
         def _progress(self, page_id: str, shown: Json) -> Rows: ...
         def _other_event(self, event: Event) -> Rows: ...
-        def _stop_rows(self) -> Rows: ...
-        def _end(self, error: str | None) -> Rows: ...
-
-
-def _args_of(_: run.CallReady, call: ToolCall) -> Any:
-    return jsonable(call.args)
-
-
-def _replaced(text: _WrittenText, event: run.TextDelta) -> _WrittenText:
-    """Return a text of a field that begins anew: of an agent's no more the field's, else said beside it."""
-    if (text.field, text.step) != (event.field, event.step):
-        return text
-    is_agents = event.origin is not None and event.origin.agent is not None
-    return replace(text, step=None) if is_agents else replace(text, field=None)
+        def _end(self, error: str | None, *, is_stopped: bool = False) -> Rows: ...
 
 
 def _text_of(texts: list[_WrittenText]) -> str:
     return "".join(text.text for text in texts).strip()
-
-
-def row_text(row: Json) -> str:
-    """Return a row as a server-sent event."""
-    try:
-        text = json.dumps(row, separators=(",", ":"), allow_nan=False)
-    except ValueError:  # no page reads NaN
-        text = json.dumps(without_nan(row), separators=(",", ":"))
-    return f"data: {text}\n\n"
-
-
-def run_texts(writer: Writer, events: Any) -> Any:
-    """Return the texts of a run; an async iterator for async events."""
-    return _texts_later(writer, events) if hasattr(events, "__aiter__") else _texts(writer, events)
-
-
-async def _texts_later(writer: Writer, events: Any) -> AsyncIterator[str]:
-    for row in writer.begin():
-        yield row_text(row)
-    try:
-        async for event in events:
-            for row in writer.on(event):
-                yield row_text(row)
-    except Exception as error:  # noqa: BLE001  (written, if `Failed` has not written it)
-        for row in writer.end(error):
-            yield row_text(row)
-    finally:
-        if hasattr(events, "aclose"):
-            await events.aclose()
-    for text in writer.closing_texts:
-        yield text
-
-
-def _texts(writer: Writer, events: Any) -> Iterator[str]:
-    yield from map(row_text, writer.begin())
-    try:
-        for event in events:
-            yield from map(row_text, writer.on(event))
-    except Exception as error:  # noqa: BLE001  (as above)
-        yield from map(row_text, writer.end(error))
-    finally:
-        if hasattr(events, "close"):
-            events.close()
-    yield from writer.closing_texts

@@ -7,7 +7,7 @@ whose tools are all sync runs in a thread, any other as a task of the loop, as `
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
@@ -25,61 +25,18 @@ from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.tool_output import program_outputs
-from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.ui.ag_ui_page import AgUiPage
+from sigadapt.ui.journal import Journal, RowFeed
 from sigadapt.ui.log.chat_log import ChatLog, LeaseLostError
-from sigadapt.ui.log.chat_rows import text_of
+from sigadapt.ui.log.chat_store import text_of
 from sigadapt.ui.log.lost_runs import rows_of_lost_run
-from sigadapt.ui.page.ag_ui_writer import AgUiWriter
-from sigadapt.ui.page.chat_messages import ShownChat, ag_ui_messages
-from sigadapt.ui.page.writer import Record, ShownCall, Writer, row_text
-from sigadapt.ui.run.journal import Journal, RowFeed
-from sigadapt.ui.run.run_history import RunHistory
-from sigadapt.ui.run.runner import Events, RunProgress, StoppedError, ToolStoppedError, gating
+from sigadapt.ui.page import Page, row_text
+from sigadapt.ui.run_history import RunHistory
+from sigadapt.ui.runner import Events, RunProgress, StoppedError, ToolStoppedError, gating
 
 _LOG = logging.getLogger("sigadapt")
 _MOST_COPIES = 20
 Rows = list[Json | str]
-
-
-class _PageRecord(Record):
-    """Makes events of what the page shows."""
-
-    def __init__(self, message_ids: Mapping[str, str]) -> None:
-        self.page_ids: set[str] = set()
-        """Of the calls so far."""
-        self._message_ids = message_ids
-        self._rows: Rows = []
-
-    def text(self, text_id: str, text: str) -> None:
-        """Take a text that is whole."""
-        self._rows.append({"type": "text", "id": text_id, "text": text})
-
-    def call(self, call: ShownCall, bad: str | None = None) -> None:
-        """Take a call, with its input, or with what is wrong with it."""
-        self.page_ids.add(call.page_id)
-        row: Json = {"type": "call", "page_id": call.page_id, "call_id": call.call_id, "name": call.name}
-        self._rows.append({**row, "input": jsonable(call.input), "bad": bad})
-
-    def result(self, page_id: str, result: ToolResult, denial: str | None) -> None:
-        """Take the result of a call."""
-        kept: Json = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
-        kept["value"] = jsonable(result.value)  # now: a tool may change it later
-        if result.error_type is not None:
-            kept["error_type"] = result.error_type
-        row: Json = {"type": "result", "page_id": page_id, "result": kept, "denial": denial}
-        if page_id in self._message_ids:
-            row["id"] = self._message_ids[page_id]
-        self._rows.append(row)
-
-    def unsaid(self, text_ids: list[str]) -> None:
-        """Take the ids of texts that the program has put something else out for."""
-        self._rows.append({"type": "unsaid", "ids": text_ids})
-
-    def take(self) -> Rows:
-        """Return the events since the last time."""
-        rows = self._rows
-        self._rows = []
-        return rows
 
 
 class ChatRun:
@@ -87,20 +44,20 @@ class ChatRun:
 
     Args:
         log: the log, whose chat runs.
-        writer: what writes the rows of the page that began it.
+        page: the page that began it.
         question: the input that takes the user's text.
         program: the program, or one that goes on.
         run: with its limits, deps and state.
     """
 
-    def __init__(self, log: ChatLog, writer: Writer, question: str, program: dspy.Module, run: Run) -> None:
+    def __init__(self, log: ChatLog, page: Page, question: str, program: dspy.Module, run: Run) -> None:
         chat = log.chat
         self.number = chat.number if chat.run is None else chat.run.number
         self.feed = RowFeed()
         self.refusal: SigadaptError | None = None
         """Why decisions were not carried out."""
         self._log = log
-        self._writer = writer
+        self._page = page
         self._question = question
         self._program = program
         self._run = run
@@ -113,9 +70,8 @@ class ChatRun:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.RLock()
         self._journal = Journal(log, self.number, self.feed)
-        self._page_record = _PageRecord(writer.message_ids)
-        writer.record = self._page_record
-        writer.prefix = f"{chat.last.answer_id}-{self.number}"
+        page.events = []
+        page.prefix = f"{chat.last.answer_id}-{self.number}"
 
     def start(self, inputs: dict[str, Any], tasks: "set[asyncio.Task[None]]") -> None:
         """Run the program.
@@ -140,7 +96,7 @@ class ChatRun:
 
     def _run_here(self, inputs: dict[str, Any]) -> None:
         try:
-            self._write(self._writer.begin())
+            self._write(self._page.begin())
             with self._run, gating(self._begin_call, self._is_stopped):
                 for event in stream_sync(self._program, **inputs):
                     self._on(event)
@@ -151,7 +107,7 @@ class ChatRun:
 
     async def _run_in_loop(self, inputs: dict[str, Any]) -> None:
         try:
-            self._write(self._writer.begin())
+            self._write(self._page.begin())
             with self._run, gating(self._begin_call, self._is_stopped):
                 async for event in stream(self._program, **inputs):
                     if isinstance(event, run_events.Ended):  # waits for the store
@@ -167,7 +123,7 @@ class ChatRun:
         self._is_over = True
         self._log.end_beats()
         self._journal.close()
-        self.feed.put(*self._writer.closing_texts)
+        self.feed.put(*self._page.closing_texts)
         self.feed.close()
 
     def _is_stopped(self) -> bool:
@@ -185,7 +141,7 @@ class ChatRun:
     def _write(self, page_rows: Iterable[Json], rows: Iterable[Json | str] = ()) -> None:
         """Write rows of the page; what they show is kept first."""
         texts = [*map(row_text, page_rows)]
-        self._journal.put([*self._page_record.take(), *rows], texts)
+        self._journal.put([*self._page.take_events(), *rows], texts)
 
     def _write_page(self, page_rows: Iterable[Json]) -> None:
         """Write rows of the page that show nothing new, once all is kept."""
@@ -202,17 +158,17 @@ class ChatRun:
                 return
             if isinstance(event, run_events.ResultReady) and event.within is None:
                 rows += self._rows_of_progress()
-            self._write(self._writer.on(event), rows)
+            self._write(self._page.on(event), rows)
 
     def _end_in_answer(self, event: run_events.Ended, rows: Rows) -> None:
         state = self._rows_of_state()  # which may fail the run
-        texts = [*map(row_text, self._writer.outputs(event.prediction))]
-        rows += self._page_record.take()
+        texts = [*map(row_text, self._page.outputs(event.prediction))]
+        rows += self._page.take_events()
         rows += self._history.whole(self._events_after(event.prediction))
         rows += state
         self._journal.put_now([*rows, {"type": "ended", "how": "answer"}], texts)
         self._write_page(self._whole_page())
-        self._write_page(self._writer.end(None))
+        self._write_page(self._page.end(None))
 
     # What the model reads.
 
@@ -303,14 +259,14 @@ class ChatRun:
             if fault is not error and not isinstance(fault, LeaseLostError):
                 _LOG.error("a run of a chat could not be kept", exc_info=fault)
             self._give_up()
-        self._write_page(self._writer.end(failure))
+        self._write_page(self._page.end(failure))
 
     def _put_back(self, refusal: SigadaptError) -> None:
         """Let the requests wait as before: nothing has run."""
         waiting = self._log.chat.error()
         requests = ToolCalls() if waiting is None else waiting.requests
-        texts = [*map(row_text, self._writer.requests(requests))]
-        self._journal.put_now([*self._page_record.take(), {"type": "refused"}], texts)
+        texts = [*map(row_text, self._page.requests(requests))]
+        self._journal.put_now([*self._page.take_events(), {"type": "refused"}], texts)
         self.refusal = refusal
 
     def _give_up(self) -> None:
@@ -323,12 +279,12 @@ class ChatRun:
     def _wait(self, error: InputNeeded) -> None:
         """Keep a run that waits, and show what it waits for."""
         self._history.leave_out_asked()
-        rows = self._page_record.take()
+        rows = self._page.take_events()
         rows += self._history.grown(error.history.messages)
-        page_ids = {call.id: self._writer.page_id_of(call.id) for call in error.calls.in_order()}
+        page_ids = {call.id: self._page.page_id_of(call.id) for call in error.calls.in_order()}
         for request in error.requests:
             page_id = page_ids[request.call.id]
-            if request.kind != "answer" or page_id not in self._page_record.page_ids:
+            if request.kind != "answer" or page_id not in self._page.kept_calls:
                 row = {"type": "call", "page_id": page_id, "call_id": request.call.id}
                 rows.append({**row, "name": request.call.name, "input": jsonable(request.call.args)})
         if error.state:
@@ -338,24 +294,24 @@ class ChatRun:
         agent = self._progress.waiting_agent(self._agent)
         saved = {"run": _without_history(error), "agent": agent, "page_ids": page_ids}
         self._journal.put_now([*rows, {"type": "waits", **saved}])
-        self._writer.differs = True  # what is asked about has its defaults
+        self._page.differs = True  # what is asked about has its defaults
         self._write_page(self._whole_page())
-        confirm = run_events.Confirm([*error.requests], step=self._writer.last_step)
-        self._write_page(self._writer.on(confirm))
-        self._write_page(self._writer.end(error))
+        confirm = run_events.Confirm([*error.requests], step=self._page.last_step)
+        self._write_page(self._page.on(confirm))
+        self._write_page(self._page.end(error))
 
     def _whole_page(self) -> Iterable[Json]:
         """Yield what brings a page of AG-UI to where it would be after a reload, if it is not there."""
-        if self._writer.differs and isinstance(self._writer, AgUiWriter):
+        if self._page.differs and isinstance(self._page, AgUiPage):
             with self._log.lock:
-                messages = ag_ui_messages(ShownChat(self._log.chat, self._writer.error_text))
+                messages = self._page.messages(self._log.chat)
             shown = [message for message in messages if message["role"] != "activity"]
             yield {"type": "MESSAGES_SNAPSHOT", "messages": shown}
 
     def _end(self, how: str, error: BaseException | None) -> None:
         """Keep and write the end of a run that failed, or was stopped."""
-        texts = [*map(row_text, self._writer.close())]
-        rows = self._page_record.take()
+        texts = [*map(row_text, self._page.close())]
+        rows = self._page.take_events()
         if self._progress.is_going_on:
             self._journal.put_now(rows, texts)
             with self._log.lock:
@@ -365,7 +321,7 @@ class ChatRun:
             rows += self._rows_of_end()
         self._journal.put_now([*rows, {"type": "ended", "how": how}], texts)
         self._write_page(self._whole_page())
-        self._write_page(self._writer.end(error, is_stopped=how == "stopped"))
+        self._write_page(self._page.end(error, is_stopped=how == "stopped"))
 
     def _rows_of_end(self) -> Rows:
         """Return what is left of the model's history and of the state."""

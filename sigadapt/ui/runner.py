@@ -14,7 +14,7 @@ from sigadapt.runs.run import Run
 from sigadapt.runs.stream import runs_in_thread
 from sigadapt.runs.watching import AnyCall, ToolGate, Watch
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.ui.run.program_tools import name_of_agent
+from sigadapt.ui.program import name_of_agent
 
 Events = list[dict[str, Any]]
 """Of a model's history."""

@@ -1,36 +1,35 @@
 """Begin the runs of chats: about a message, or about decisions. The log says first that there is one."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import json
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
 import dspy
 
-from sigadapt.errors import InputNeeded
+from sigadapt.errors import Declined, InputNeeded
 from sigadapt.runs.limits import Limits
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, cut, is_object
+from sigadapt.signatures.calls import ToolCall
+from sigadapt.signatures.confirmation import REJECTED
+from sigadapt.ui.chat_run import ChatRun
 from sigadapt.ui.log.chat import Chat, WaitingRun
 from sigadapt.ui.log.chat_log import ChatLog, LogsOfProcess
-from sigadapt.ui.page.page_files import saved_file
-from sigadapt.ui.page.page_requests import Message
-from sigadapt.ui.page.pages import Page
-from sigadapt.ui.page.shown_texts import ShownTexts
-from sigadapt.ui.page.writer import ShownCall
-from sigadapt.ui.run.chat_runs import ChatRun
-from sigadapt.ui.run.decisions import reasons_of
-from sigadapt.ui.run.program_files import FilesInput
-from sigadapt.ui.run.program_inputs import takes_history
-from sigadapt.ui.run.program_tools import tools_of_program
-from sigadapt.ui.run.runner import going_on
-from sigadapt.ui.run.shown_args import ShownArgs
+from sigadapt.ui.page import Page
+from sigadapt.ui.page_requests import Approval, Message, PageOutput, PageReply, PageRequest, Payload, Refusal
+from sigadapt.ui.program import HISTORY, ChatProgram, ShownRun
+from sigadapt.ui.runner import going_on
+from sigadapt.ui.writer import ShownCall
 
 _RUNS = "A run is under way in this chat. Wait for its end, or reload the page."
 _WAITS = "This chat waits for a decision. Decide first."
 _TOOLS_RAN = "Tools ran behind this place, and their effects stay. Ask again in a new message."
 _NEVER_WAS = "There is no such message in this chat. Reload the page."
+_UNDECIDED = object()
+_PAYLOAD = {"approved", "reason"}
 Decide = Callable[[Chat], dict[str, Any]]
 """Returns the decisions about the requests of a chat."""
 Result = TypeVar("Result")
@@ -58,35 +57,23 @@ class RunStarts:
     Args:
         program: the program.
         logs: the logs of its chats.
-        field: the input that takes the user's text.
-        tools: as for `Chats`, and so are deps, state, limits and show.
-        files: the input that takes the user's files.
+        deps: as for `Chats`, and so are state and limits.
     """
 
     def __init__(
         self,
-        program: dspy.Module,
+        program: ChatProgram,
         logs: LogsOfProcess,
-        field: str,
         *,
-        tools: Any,
         deps: Any,
         state: Mapping[str, Any],
         limits: Limits | None,
-        show: frozenset[str],
-        files: FilesInput | None,
     ) -> None:
         self._program = program
         self._logs = logs
-        self._field = field
-        self._takes_history = takes_history(program)
-        self._tools = tools
         self._deps = deps
         self._state = state
         self._limits = limits
-        self._show = show
-        self._files = files
-        self._shown_args = ShownArgs(program, tools)
         self._tasks: set[asyncio.Task[Any]] = set()  # a loop keeps no task alive
 
     async def about_message(
@@ -116,14 +103,14 @@ class RunStarts:
     async def until_idle(self, log: ChatLog) -> None:
         """Wait until no run is under way."""
         with log.reading() as news:
-            while not _is_idle(log.chat):
+            while not log.is_idle:
                 self._logs.watch(log)
                 news.clear()
-                if _is_idle(log.chat):
+                if log.is_idle:
                     return
                 await news.wait()
                 if log.is_dead:
-                    await asyncio.to_thread(log.end_lost_run, self._field)
+                    await asyncio.to_thread(log.end_lost_run, self._program.field)
 
     async def _whole(self, beginning: Coroutine[Any, Any, Result]) -> Result:
         """Begin a run, although the reader may leave meanwhile: a chat that says so has a run."""
@@ -135,7 +122,8 @@ class RunStarts:
     async def _about_message(
         self, log: ChatLog, page: Page, message: Message, *, again: bool
     ) -> ChatRun | str | None:
-        flaw = None if self._files is None else self._files.flaw_of(message.files)
+        program = self._program
+        flaw = None if program.files is None else program.files.flaw_of(message.files)
         if flaw is not None:
             return flaw
         run = self._new_run(log.owner)
@@ -153,15 +141,15 @@ class RunStarts:
         if refusal != "":
             return refusal
         chat = log.chat
-        inputs: dict[str, Any] = {self._field: chat.last.text}
-        if self._files is not None:
-            inputs |= self._files.inputs(chat.last.files)
-        if self._takes_history:
-            inputs["history"] = dspy.History(messages=[*chat.earlier_events()])
+        inputs: dict[str, Any] = {program.field: chat.last.text}
+        if program.files is not None:
+            inputs |= program.files.inputs(chat.last.files)
+        if program.takes_history:
+            inputs[HISTORY] = dspy.History(messages=[*chat.earlier_events()])
         page.begin_answer(chat.last.answer_id)
-        page.writer.know_earlier_calls(chat.page_ids())
+        page.ids = chat.page_ids()
         run.state.update(deepcopy(self._state if chat.state is None else chat.state))
-        return await self._start(run, log, page, self._program, inputs)
+        return await self._start(run, log, page, program.module, inputs)
 
     async def _about_replies(
         self, log: ChatLog, page: Page, decide: Decide
@@ -187,13 +175,12 @@ class RunStarts:
             return begun
         chat = log.chat
         page.begin_answer(chat.last.answer_id)
-        page.writer.know_earlier_calls(chat.page_ids())
-        page.writer.know_waiting_calls(_shown_calls(chat, begun.error), begun.denied)
+        page.ids = chat.page_ids()
+        page.know_waiting_calls(_shown_calls(chat, begun.error), begun.denied)
         run.state.update(deepcopy(chat.state or {}))
-        tools = self._tools
-        if tools is None:
-            tools = tools_of_program(self._program, begun.waiting.agent)
-        program = going_on(self._program, chat.fresh_error(begun.waiting), tools, begun.decisions)
+        tools = self._program.tools_of(begun.waiting.agent)
+        error = chat.saved_run(begun.waiting)
+        program = going_on(self._program.module, error, tools, begun.decisions)
         return await self._start(run, log, page, program, {})
 
     def _new_run(self, owner: str) -> Run:
@@ -204,9 +191,8 @@ class RunStarts:
     async def _start(
         self, run: Run, log: ChatLog, page: Page, program: dspy.Module, inputs: dict[str, Any]
     ) -> ChatRun:
-        page.writer.shown_texts = ShownTexts(self._program, log.chat.last.text, self._show)
-        page.writer.args_of = self._shown_args.of
-        chat_run = ChatRun(log, page.writer, self._field, program, run)
+        page.shown_run = ShownRun(self._program, log.chat.last.text)
+        chat_run = ChatRun(log, page, self._program.field, program, run)
         await asyncio.to_thread(log.begin_beats, chat_run.lives)
         chat_run.start(inputs, self._tasks)
         self._logs.watch(log)
@@ -222,16 +208,12 @@ def _rows_of_message(chat: Chat, message: Message, *, again: bool) -> list[Json]
         return _WAITS if chat.status == "waits" else _RUNS
     row: Json = {"type": "message", "id": message.id, "text": message.text}
     if message.files:
-        row["files"] = [*map(saved_file, message.files)]
+        row["files"] = [*map(asdict, message.files)]
     if turn is None:
         return _NEVER_WAS if again and chat.turns else [row]
     if chat.has_tools_from(turn):
         return _TOOLS_RAN
     return [{"type": "cut", "turn": turn.number}, row]
-
-
-def _is_idle(chat: Chat) -> bool:
-    return chat.run is None
 
 
 def _shown_calls(chat: Chat, error: InputNeeded) -> dict[str, ShownCall]:
@@ -245,3 +227,91 @@ def _shown_calls(chat: Chat, error: InputNeeded) -> dict[str, ShownCall]:
         calls[call.id] = ShownCall(page_id, call.id, call.name or "unnamed", "ready")
         calls[call.id].input = None if part is None else part.input
     return calls
+
+
+# What the replies of a page decide about the requests of a run that waits.
+
+
+def decisions_of(chat: Chat, page_request: PageRequest) -> dict[str, Any]:
+    """Return the replies that decide something: none, if the page names a request that was never made."""
+    error = chat.error()
+    if error is None:
+        return {}
+    if page_request.named - {request.id for request in error.requests} - chat.last.decided:
+        return {}
+    decisions: dict[str, Any] = {}
+    for request in error.requests:
+        reply = page_request.replies.get(request.id)
+        if reply is None and request.kind == "result":
+            reply = page_request.replies.get(chat.page_id_of(request.call.id))
+        decision = _UNDECIDED if reply is None else _decision(request, reply)
+        if decision is not _UNDECIDED:
+            decisions[request.id] = decision
+    return decisions
+
+
+def _decision(request: ToolCall, reply: PageReply) -> Any:
+    """Return the decision that a reply makes about a request; `_UNDECIDED` if it makes none."""
+    if request.kind == "approval":
+        return _approval(reply)
+    if isinstance(reply, (PageOutput, Payload)):
+        return reply.value
+    if isinstance(reply, Refusal):
+        return Declined(reply.reason) if reply.reason else Declined()
+    return _UNDECIDED
+
+
+def _approval(reply: PageReply) -> Any:
+    """Return the decision about a call: True, False or a reason; `_UNDECIDED` for anything else."""
+    if isinstance(reply, Approval):
+        return reply.approved or reply.reason or False
+    if isinstance(reply, Refusal):
+        return False
+    if isinstance(reply, PageOutput) or not is_object(reply.value):
+        return _UNDECIDED
+    approved: object = reply.value.get("approved")
+    reason: object = reply.value.get("reason")
+    if not isinstance(approved, bool) or (approved and reply.value.keys() - _PAYLOAD):
+        return _UNDECIDED  # a yes to something else, such as to arguments that the page has changed
+    return approved or (reason if isinstance(reason, str) and reason.strip() else False)
+
+
+def flaw_of_replies(error: InputNeeded | None, page_request: PageRequest) -> str | None:
+    """Return why a reply to a call that waits for approval decides nothing; None if there is none such."""
+    for request in error.requests if error is not None else ():
+        reply = page_request.replies.get(request.id)
+        if request.kind == "approval" and isinstance(reply, Payload) and _approval(reply) is _UNDECIDED:
+            payload = "{'approved': true or false, 'reason': a text}"
+            return f"An approval has the payload {payload} and nothing else, not {cut(repr(reply.value))}."
+    return None
+
+
+def reasons_of(requests: Iterable[ToolCall], decisions: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the decided requests: each with the reason of a rejection, or None for any other decision."""
+    reasons: dict[str, str | None] = dict.fromkeys(decisions)
+    for request in requests:
+        decision = decisions.get(request.id)
+        if request.kind == "approval" and decision is False:
+            reasons[request.id] = REJECTED
+        elif request.kind == "approval" and isinstance(decision, str):
+            reasons[request.id] = decision
+    return reasons
+
+
+def request_for(error: InputNeeded | None, handle: Any) -> ToolCall | None:
+    """Return the request that waits for the result of a handle, or has it as its id."""
+    for request in error.requests if error is not None else ():
+        if request.kind != "result":
+            continue
+        if isinstance(handle, str) and handle == request.id:
+            return request
+        if "pending" in request.args and _is_same_json(request.pending, handle):
+            return request
+    return None
+
+
+def _is_same_json(one: Any, other: Any) -> bool:
+    try:
+        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return False

@@ -5,8 +5,8 @@ from typing import Any
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat import Chat
-from sigadapt.ui.log.chat_rows import text_of
-from sigadapt.ui.run.runner import Events
+from sigadapt.ui.log.chat_store import text_of
+from sigadapt.ui.runner import Events
 
 
 class RunHistory:

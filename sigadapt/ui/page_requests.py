@@ -6,15 +6,21 @@ A body comes from a browser, so it may hold anything. Rules:
  b. A body is a message, if the last message is the user's, else replies. Never both.
  c. What is read is bounded, and costs no more than the last message is long.
  d. A reply names a request by its id. What it says about the call, such as its arguments, is not read.
+ e. A file is read if it is in the body itself: its bytes as base64, of a type that no browser runs.
+
+    AI SDK:  {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,iVBO...", ...}
+    AG-UI:   {"type": "image", "source": {"type": "data", "value": "iVBO...", "mimeType": "image/png"}}
+             {"type": "binary", "mimeType": "image/png", "data": "iVBO...", "filename": "a.png"}
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json, cut, is_array, is_object, type_of, without_halves
-from sigadapt.ui.page.page_files import MOST_BYTES, PageFile, file_of, is_file_part
+from sigadapt.ui.page_values import UNKNOWN_TYPE, safe_media_type
 
 _LONGEST_ID = 500
 _LONGEST_TEXT = 1_000_000
@@ -22,6 +28,51 @@ _LONGEST_TEXT = 1_000_000
 _MOST_REPLIES = 100_000
 _UNREAD_MEMBERS = {"context": "context", "state": "state", "forwardedProps": "forwarded properties"}
 """Of a `RunAgentInput`."""
+MOST_BYTES = 10_000_000
+"""Of the files of one message, as base64."""
+_ADDRESS = re.compile(r"data:([\w.+/-]+);base64,")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """A file of a message: its type, its bytes as base64, and its name if the page gave one."""
+
+    media_type: str
+    data: str
+    name: str | None = None
+
+    @property
+    def address(self) -> str:
+        """The file as a `data:` address."""
+        return f"data:{self.media_type};base64,{self.data}"
+
+
+def is_file_part(part: Json) -> bool:
+    """Return whether a part of a user's message is a file."""
+    return part.get("type") != "text" and any(name in part for name in ("url", "source", "data", "mediaType"))
+
+
+def file_of(part: Json) -> PageFile | str:
+    """Return the file in a part; a text says why it is not taken."""
+    name = part.get("filename")
+    source = part.get("source")
+    members = source if is_object(source) else part
+    kind: object = members.get("mediaType") or members.get("mimeType")
+    data: object = members.get("value") or members.get("data")
+    address = part.get("url") or members.get("url")
+    if isinstance(address, str):
+        match = _ADDRESS.match(address)
+        if match is None:
+            return "a file is sent as a data: address in base64, never as a link"
+        kind, data = match[1], address[match.end() :]
+    if not isinstance(kind, str) or safe_media_type(kind) == UNKNOWN_TYPE:
+        return f"files of the type {cut(repr(kind))} are not taken"
+    if not isinstance(data, str) or len(data) > MOST_BYTES:
+        return f"a file is longer than {MOST_BYTES:,} bytes of base64, or none"
+    if not _BASE64.fullmatch(data):
+        return "the bytes of a file are no base64"
+    return PageFile(kind, data, name if isinstance(name, str) else None)
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""What pages send and read: bodies, rows of both protocols, ids and values."""
