@@ -10,13 +10,13 @@ fingerprint is read each time.
 import functools
 import pickle
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from operator import is_
-from types import CodeType, FunctionType, MethodType, NoneType
+from types import CodeType, FunctionType, GenericAlias, MethodType, NoneType
 from typing import Annotated, Any, ForwardRef, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
 from uuid import UUID
 
@@ -98,24 +98,25 @@ def fingerprint_of(source: Any) -> Fingerprint | None:
     """Return the fingerprint of a source, to take before a value is made of it; None without one."""
     with suppress(TypeError, KeyError, RecursionError, OverflowError):  # of what may change unseen
         kind: object = source.__class__
+        objects: list[Any] = []
         data: list[Any] = []
         if kind in _FUNCTIONS:
-            objects = tuple(_function_parts(source, data))
-            return objects, _data_of(data) if data else b""
+            _add_function(source, objects, data)
+            return tuple(objects), _data_of(data) if data else b""
         if kind is dict:
             return (), _data_of(source)
         if kind is dspy.Tool:
             # By a weak reference, because an agent's function may hold the agent, which holds the tool.
-            own_parts = (weakref.ref(source.func), source.name, source.desc, source.has_kwargs)
-            objects = (*own_parts, *_function_parts(source.func, data))
-            return objects, _data_of([source.args, source.arg_desc, data])
+            objects += (weakref.ref(source.func), source.name, source.desc, source.has_kwargs)
+            _add_function(source.func, objects, data)
+            return tuple(objects), _data_of([source.args, source.arg_desc, data])
         fields = mcp.fields_of(source)
         return None if fields is None else ((), _data_of(fields))
     return None
 
 
-def _function_parts(source: Any, data: list[Any]) -> Iterator[Any]:
-    """Yield what a function's declaration is made of; add the defaults that can change in place to `data`.
+def _add_function(source: Any, objects: list[Any], data: list[Any]) -> None:
+    """Add what a function's declaration is made of to `objects`, and defaults that can change to `data`.
 
     Raises:
         TypeError: for anything but a function, a bound method or a partial, and if the declaration reads what
@@ -127,8 +128,8 @@ def _function_parts(source: Any, data: list[Any]) -> Iterator[Any]:
         if attributes.keys() - _PARTIAL_ATTRIBUTES:
             raise TypeError
         # The values that it sets are no part of a declaration, and may be secrets.
-        yield from (len(source.args), *source.keywords, *attributes, *attributes.values())
-        yield from _function_parts(source.func, data)
+        objects += (len(source.args), *source.keywords, *attributes, *attributes.values())
+        _add_function(source.func, objects, data)
         return
     function = _owner(source)
     is_bound = function is not source
@@ -137,44 +138,48 @@ def _function_parts(source: Any, data: list[Any]) -> Iterator[Any]:
     if is_bound and function.__doc__ is None:  # it may inherit one
         raise TypeError
     keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
-    yield from (is_bound, function.__code__, function.__name__, function.__qualname__, function.__doc__)
-    yield from (len(function.__defaults__ or ()), *keyword_defaults, *function.__annotations__)
+    objects += (is_bound, function.__code__, function.__name__, function.__qualname__, function.__doc__)
+    objects += (len(function.__defaults__ or ()), *keyword_defaults, *function.__annotations__)
     for default in (*(function.__defaults__ or ()), *keyword_defaults.values()):
         if isinstance(default, _UNCHANGEABLE):
-            yield default
+            objects.append(default)
         else:
-            yield type(default)
+            objects.append(type(default))
             data.append(default)
     for annotation in function.__annotations__.values():
-        yield from _annotation_parts(annotation, function.__globals__)
+        _add_annotation(annotation, function.__globals__, objects)
     if "__wrapped__" in function.__dict__:  # whose signature counts
-        yield from _function_parts(function.__dict__["__wrapped__"], data)
+        _add_function(function.__dict__["__wrapped__"], objects, data)
 
 
-def _annotation_parts(annotation: Any, names: dict[str, Any]) -> Iterator[Any]:
-    """Yield the objects that an annotation is made of, also of one in quotes with the names of its module."""
+def _add_annotation(annotation: Any, names: dict[str, Any], objects: list[Any]) -> None:
+    """Add the objects that an annotation is made of, also of one in quotes with the names of its module."""
+    if isinstance(annotation, type) and not isinstance(annotation, GenericAlias):
+        # By weak references, because the tool may be a method of the class, or of one that it holds.
+        objects.append(weakref.ref(annotation))
+        if "__pydantic_core_schema__" in vars(annotation):
+            objects.append(weakref.ref(vars(annotation)["__signature__"]))  # replaced with the schema
+        return
     if isinstance(annotation, ForwardRef):
         annotation = annotation.__forward_arg__
-    origin = get_origin(annotation)
-    arguments: tuple[Any, ...] = get_args(annotation)
     if isinstance(annotation, str):
-        yield annotation
+        objects.append(annotation)
         for name in _names_in(annotation):
-            yield from _annotation_parts(names.get(name), names)
-    elif origin in (Literal, Annotated):
-        yield from (origin, *arguments[1:])
-        yield from _annotation_parts(arguments[0], names) if origin is Annotated else arguments[:1]
+            _add_annotation(names.get(name), names, objects)
+        return
+    origin: Any = get_origin(annotation)
+    arguments: tuple[Any, ...] = get_args(annotation)
+    if origin is Literal:
+        objects += (origin, *arguments)
+    elif origin is Annotated:
+        objects += (origin, *arguments[1:])
+        _add_annotation(arguments[0], names, objects)
     elif origin is not None:
-        yield from (origin, len(arguments))
+        objects += (origin, len(arguments))
         for argument in arguments:
-            yield from _annotation_parts(argument, names)
-    elif isinstance(annotation, type):
-        # By weak references, because the tool may be a method of the class, or of one that it holds.
-        yield weakref.ref(annotation)
-        if "__pydantic_core_schema__" in vars(annotation):
-            yield weakref.ref(vars(annotation)["__signature__"])  # which is replaced with the schema
+            _add_annotation(argument, names, objects)
     else:
-        yield annotation
+        objects.append(annotation)
 
 
 @functools.lru_cache(maxsize=1024)
