@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from sigadapt.adapters.response.choice import Choice as Choice
     from sigadapt.adapters.response.choice import choice_from_response as choice_from_response
     from sigadapt.providers.usage import Usage as Usage
-    from sigadapt.runs.limits import Limits as Limits
+    from sigadapt.runs.ledger import Limits as Limits
     from sigadapt.runs.react import ReAct as ReAct
-    from sigadapt.runs.rounds import rounds as rounds
     from sigadapt.runs.run import Run as Run
+    from sigadapt.runs.run import rounds as rounds
     from sigadapt.runs.run import run_of as run_of
-    from sigadapt.runs.stores.waiting_runs import WaitingRuns as WaitingRuns
     from sigadapt.runs.stream import stream as stream
     from sigadapt.runs.stream import stream_sync as stream_sync
+    from sigadapt.runs.waiting_runs import WaitingRuns as WaitingRuns
 
 _MODULES = (
     *("adapters", "errors", "events", "listeners", "logs", "metrics", "response"),
@@ -71,12 +71,12 @@ _LATER = {
     "Choice": "sigadapt.adapters.response.choice",
     "JSONAdapter": "sigadapt.adapters.json_adapter",
     "choice_from_response": "sigadapt.adapters.response.choice",
-    "Limits": "sigadapt.runs.limits",
+    "Limits": "sigadapt.runs.ledger",
     "ReAct": "sigadapt.runs.react",
     "Run": "sigadapt.runs.run",
     "Usage": "sigadapt.providers.usage",
-    "WaitingRuns": "sigadapt.runs.stores.waiting_runs",
-    "rounds": "sigadapt.runs.rounds",
+    "WaitingRuns": "sigadapt.runs.waiting_runs",
+    "rounds": "sigadapt.runs.run",
     "run_of": "sigadapt.runs.run",
     "stream": "sigadapt.runs.stream",
     "stream_sync": "sigadapt.runs.stream",

@@ -22,7 +22,7 @@ import dspy
 import pydantic
 
 from sigadapt.errors import InvalidHistory, InvalidOption
-from sigadapt.runs.rounds import rounds
+from sigadapt.runs.run import rounds
 from sigadapt.schemas.arguments import ARGUMENT_LEVELS, parse_arguments
 from sigadapt.schemas.json_values import (
     Json,

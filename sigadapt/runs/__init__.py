@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sigadapt.runs.stores.waiting_runs import WaitingStore as WaitingStore
+    from sigadapt.runs.waiting_runs import WaitingStore as WaitingStore
 
 __all__ = ["WaitingStore"]
 
@@ -12,6 +12,6 @@ if not TYPE_CHECKING:  # SQLite is imported by who keeps runs
     def __getattr__(name: str) -> Any:
         if name != "WaitingStore":
             raise AttributeError(f"module 'sigadapt.runs' has no attribute {name!r}")
-        from sigadapt.runs.stores.waiting_runs import WaitingStore
+        from sigadapt.runs.waiting_runs import WaitingStore
 
         return WaitingStore

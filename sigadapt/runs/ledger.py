@@ -1,4 +1,4 @@
-"""Ledger: what a run counts, what it refuses, and the turn that its outermost agent is in.
+"""Ledger: what a run counts, what it may use (`Limits`), and the turn that its outermost agent is in.
 
 DSPy's models, the adapters and the tools report here (`dspy_boundary/current_run.py`), from whatever thread.
 What happens in a run happens in the runs around it, too, so each report goes through all of them.
@@ -6,7 +6,9 @@ What happens in a run happens in the runs around it, too, so each report goes th
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
+from math import isfinite
 from threading import RLock
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -18,7 +20,6 @@ from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, LimitExceeded
 from sigadapt.providers.usage import Usage
-from sigadapt.runs.limits import Limits
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.turns.agent_turn import AgentTurn
@@ -30,6 +31,69 @@ _LEAST_SECONDS = 0.001
 
 _COUNTING = RLock()
 """Held while a request is checked and counted, so that two threads do not both take the last one."""
+
+
+_COUNTS = frozenset(("requests", "tool_calls", "input_tokens", "output_tokens", "total_tokens", "failures"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The most that a run may use. What is None has no limit.
+
+    Args:
+        requests: requests to a model, those of tool searches and reasks included. An answer of DSPy's cache
+            is none, and DSPy's retries are one.
+        tool_calls: calls of tools that begin to run.
+        input_tokens: tokens that the models read.
+        output_tokens: tokens that the models wrote, thinking included.
+        total_tokens: both.
+        cost: US dollars, as DSPy knows the models' prices.
+        seconds: the time since the run began. A tool is not waited for any longer.
+        failures: turns of an agent in a row in which no call succeeded. Bad calls and a `submit` that does
+            not fit are failures, a rejected call is none. The turns of an agent inside of a tool are its own.
+
+    Raises:
+        InvalidOption: for a limit that is no number, or below 0.
+
+    Example:
+        >>> Limits(requests=5, cost=0.25)
+        Limits(requests=5, cost=0.25)
+    """
+
+    requests: int | None = None
+    tool_calls: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    failures: int | None = None
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            value: Any = getattr(self, limit.name)
+            if value is not None:
+                _check(limit.name, value)
+
+    def __repr__(self) -> str:
+        given = [(limit.name, getattr(self, limit.name)) for limit in fields(self)]
+        return f"Limits({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"
+
+
+def check_limits(limits: object) -> None:
+    """Refuse what is neither Limits nor None."""
+    if limits is None or isinstance(limits, Limits):
+        return
+    fix = "Give sigadapt.Limits(requests=10)."
+    raise InvalidOption(f"expected Limits, got {limits!r}", field="limits", fix=fix)
+
+
+def _check(name: str, value: Any) -> None:
+    kinds = (int,) if name in _COUNTS else (int, float)
+    if type(value) in kinds and isfinite(value) and value >= 0:
+        return
+    noun = "an int" if name in _COUNTS else "a number"
+    raise InvalidOption(f"expected {noun} of 0 or more as a limit, got {value!r}", field=name)
 
 
 class Ledger:

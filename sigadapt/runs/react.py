@@ -1,12 +1,15 @@
 """ReAct: DSPy's `ReActV2`, with what people who run it in production miss between its requests.
 
-The loop, its predictor and `submit` are DSPy's own. Five things differ:
+The loop, its predictor and `submit` are DSPy's own. Six things differ:
 
  a. The calls of a turn run side by side.
  b. Toolsets are resolved for each request, and the calls run with the tools of theirs.
  c. A history that is given is copied, so that two questions after one answer do not see each other.
  d. Each call of the agent is a `Run`, which an error that leaves it carries.
  e. Words without a call are the answer, or are kept (`agent_words.py`).
+ f. The predictor does not take the state of a `dspy.ReAct`. Both agents keep their state under the name
+    `react`, and DSPy loads what is there, whatever fields it has: the instructions would ask for fields that
+    this agent lacks, and its fields would get descriptions of others.
 """
 
 from typing import Any
@@ -20,18 +23,18 @@ from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import OwnSignature, settings
 from sigadapt.errors import InvalidOption
-from sigadapt.runs.agent_calls import AgentCalls, AgentResults
-from sigadapt.runs.agent_predictor import Predict
-from sigadapt.runs.agent_tools import tools_for_agent
-from sigadapt.runs.limits import Limits, check_limits
+from sigadapt.runs.ledger import Limits, check_limits
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import refuse_unknown
+from sigadapt.schemas.json_values import is_mapping, is_sequence, refuse_unknown
 from sigadapt.signatures.calls import NO_TURN
 from sigadapt.signatures.sources.runnable import forgotten_adapter
 from sigadapt.signatures.tool_decls import Sources
 from sigadapt.signatures.transcript import read, with_events
+from sigadapt.turns.agent_calls import AgentCalls, AgentResults, tools_for_agent
 from sigadapt.turns.agent_turn import AgentTurn
-from sigadapt.turns.side_by_side import arun_turn, run_turn
+
+_NEXT_TOOL = ("next_tool_name", "next_tool_args")
+"""Outputs of `dspy.ReAct`, and of no other agent."""
 
 
 class ReAct(ReActV2):
@@ -134,17 +137,11 @@ class ReAct(ReActV2):
 
     def _execute_tool_calls(self, tool_calls: dspy.ToolCalls) -> AgentResults:
         """Run the calls of a turn side by side; in DSPy's loop, this runs them one by one."""
-        calls = self._calls_of(tool_calls)
-        with calls.running():
-            outcomes = run_turn(calls.to_run, on_begin=calls.begin, on_end=calls.end)
-        return calls.results(outcomes)
+        return self._calls_of(tool_calls).run()
 
     async def _aexecute_tool_calls(self, tool_calls: dspy.ToolCalls) -> AgentResults:
         """Run the calls of a turn side by side; in DSPy's loop, this runs them one by one."""
-        calls = self._calls_of(tool_calls)
-        with calls.running():
-            outcomes = await arun_turn(calls.to_run, on_begin=calls.begin, on_end=calls.end)
-        return calls.results(outcomes)
+        return await self._calls_of(tool_calls).arun()
 
     def _forced_submit(
         self, history: dspy.History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int
@@ -247,3 +244,41 @@ def _copy_of(history: Any) -> dspy.History:
     if history is None:
         return dspy.History(messages=[])
     return with_events(read(dspy.History, history, "history"))
+
+
+class Predict(dspy.Predict):
+    """The predictor of `sigadapt.ReAct`. Tracers show its name, so it has that of DSPy's."""
+
+    def load_state(self, state: Any, **options: Any) -> Any:
+        """Load what `dump_state` gave.
+
+        Raises:
+            InvalidOption: for the state of a `dspy.ReAct`, before anything is loaded.
+        """
+        signature: Any = self.signature
+        if any(name not in signature.fields and _has_field(state, name) for name in _NEXT_TOOL):
+            raise InvalidOption(
+                "this is the state of a dspy.ReAct, whose predictor has other fields than this agent's",
+                field="state",
+                fix="Optimize this agent itself, or give it the instructions that are yours, by "
+                "agent.react.signature.with_instructions(...). Then save it again.",
+            )
+        return super().load_state(state, **options)
+
+
+def _has_field(state: Any, name: str) -> bool:
+    """Return whether the signature or an example of a saved predictor has a field."""
+    if not is_mapping(state):
+        return False
+    signature: Any = state.get("signature")
+    fields: Any = signature.get("fields") if is_mapping(signature) else None
+    prefixes = [field.get("prefix") for field in fields if is_mapping(field)] if is_sequence(fields) else []
+    if any(_name_of(prefix) == name for prefix in prefixes):
+        return True
+    demos: Any = state.get("demos")
+    return is_sequence(demos) and any(name in demo for demo in demos)
+
+
+def _name_of(prefix: Any) -> str:
+    """Return the name of a field whose prefix is DSPy's own."""
+    return str(prefix).rstrip(":").replace(" ", "_").lower()

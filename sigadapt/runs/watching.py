@@ -11,7 +11,7 @@ to it, in any thread. DSPy's id of what runs leads to its `_Frame`. Rules:
     emitted first.
  d. A call that no tool ran, such as a bad one, has its result when the next turn or the end shows it.
  e. Once the reader has left, every chunk, predictor, request and tool raises `LeftError`.
- f. A call of an agent's own `submit` is text (`submit_texts.py`). No event has the call or its result.
+ f. A call of an agent's own `submit` is text (`field_texts.py`). No event has the call or its result.
  g. Words of an agent that may be its answer are held until a call follows, or the answer ends without one:
     the text of a field is what the output holds.
 """
@@ -38,8 +38,15 @@ from sigadapt.dspy_boundary.internals import SUBMIT, StreamResponse, running_id,
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.runs import events
 from sigadapt.runs.events import Event, Origin
-from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_fields
-from sigadapt.runs.submit_texts import SubmitTexts, submit_texts
+from sigadapt.runs.field_texts import (
+    NOWHERE,
+    NoText,
+    Piece,
+    SubmitTexts,
+    field_texts,
+    submit_texts,
+    text_fields,
+)
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_functions.pending import is_pending

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import dspy
 
 from sigadapt.errors import InvalidOption
-from sigadapt.runs.limits import Limits, check_limits
+from sigadapt.runs.ledger import Limits, check_limits
 from sigadapt.schemas.json_values import cut, is_unicode
 from sigadapt.ui.ag_ui_page import AgUiPage
 from sigadapt.ui.ai_sdk_page import AiSdkPage

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import dspy
 
 from sigadapt.errors import Declined, InputNeeded
-from sigadapt.runs.limits import Limits
+from sigadapt.runs.ledger import Limits
 from sigadapt.runs.run import Run
 from sigadapt.schemas.json_values import Json, cut, is_object
 from sigadapt.signatures.calls import ToolCall

@@ -10,7 +10,7 @@ import os
 from typing import Protocol
 
 from sigadapt.errors import InputNeeded, InvalidHistory, InvalidOption
-from sigadapt.runs.stores.database import Database
+from sigadapt.runs.database import Database
 from sigadapt.schemas.json_values import cut, is_unicode
 
 _LOG = logging.getLogger("sigadapt")

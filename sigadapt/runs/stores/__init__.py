@@ -1,1 +1,0 @@
-"""Where runs that wait are kept."""
