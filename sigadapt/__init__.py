@@ -16,7 +16,7 @@ from sigadapt.signatures.server_work import Files, Sources
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.agent_tool import declare_agent_tools
-from sigadapt.signatures.tool_functions.pending import Pending
+from sigadapt.signatures.tool_functions.open_call import Pending
 from sigadapt.signatures.tool_functions.tool_context import ToolContext
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult

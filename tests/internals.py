@@ -3,8 +3,8 @@
 If a file of the package moves, its line here changes, and no test.
 """
 
+from sigadapt.adapters.lm import stream_recorder
 from sigadapt.adapters.lm.routes import route_of
-from sigadapt.adapters.lm.streams import recorder
 from sigadapt.adapters.response.text_choice import text_read
 from sigadapt.display.places import excerpt_of, printable
 from sigadapt.dspy_boundary import contract, internals
@@ -57,10 +57,10 @@ __all__ = [
     "json_like",
     "parse_arguments",
     "printable",
-    "recorder",
     "repair",
     "route_of",
     "runnable",
+    "stream_recorder",
     "text_read",
     "unwrap",
     "without_leaked_tokens",

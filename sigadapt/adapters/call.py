@@ -23,10 +23,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from sigadapt.adapters.calling.agent_steps import begin_step, take_answer
+from sigadapt.adapters.calling.agent_steps import begin_step, stop_for_person, take_answer
 from sigadapt.adapters.calling.agent_words import words_in
 from sigadapt.adapters.calling.answers import checked_choice, read_choice, recover_hint
-from sigadapt.adapters.calling.approvals import stop_for_person
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import prompted_after, refuses_tools
 from sigadapt.adapters.calling.follow_ups import Exchange, reask_until_valid, whole_answer
@@ -45,7 +44,7 @@ from sigadapt.adapters.outputs import (
     with_server_work,
 )
 from sigadapt.adapters.passes.order import write
-from sigadapt.adapters.request.tool_choice import forces_call
+from sigadapt.adapters.request.canonical import forces_call
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCalls

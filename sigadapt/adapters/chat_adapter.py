@@ -1,4 +1,4 @@
-"""DSPy's ChatAdapter plus tool calling; each text field has its marker, `[[ ## name ## ]]`."""
+"""DSPy's ChatAdapter and XMLAdapter plus tool calling; each text field has a marker, or is an element."""
 
 from typing import Any, ClassVar
 
@@ -96,3 +96,20 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
     def is_complete(self, signature: type[Signature], text: str) -> bool:
         """Return whether the text has the mark that ends the fields."""
         return CHAT_MARKER.format("completed") in text
+
+
+class XMLAdapter(ChatAdapter, dspy.XMLAdapter):
+    """DSPy's XMLAdapter, with typed calls for signatures that have tool fields.
+
+    Takes the same arguments as `ChatAdapter`.
+
+    Example:
+        >>> isinstance(XMLAdapter(), dspy.XMLAdapter)
+        True
+    """
+
+    field_marker: ClassVar[str] = "<{}>"
+
+    def is_complete(self, signature: type[Signature], text: str) -> bool:
+        """Return whether all elements are closed."""
+        return all(f"</{name}>" in text for name in signature.output_fields)

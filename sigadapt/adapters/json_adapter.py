@@ -1,10 +1,11 @@
-"""DSPy's JSONAdapter plus tool calling; text fields are one JSON object."""
+"""DSPy's JSONAdapter and BAMLAdapter plus tool calling; text fields are one JSON object."""
 
 from typing import Any, ClassVar, get_origin
 
 import dspy
 import pydantic
 from dspy import BaseLM
+from dspy.adapters import baml_adapter
 from dspy.signatures.signature import Signature
 from dspy.utils.callback import BaseCallback
 from typing_extensions import Unpack
@@ -83,3 +84,14 @@ def _schema_of(signature: type[Signature]) -> dict[str, Any] | None:
         return None
     config = pydantic.ConfigDict(extra="forbid")
     return pydantic.create_model("response", __config__=config, **fields).model_json_schema()
+
+
+class BAMLAdapter(JSONAdapter, baml_adapter.BAMLAdapter):
+    """DSPy's BAMLAdapter, with typed calls for signatures that have tool fields.
+
+    Takes the same arguments as `JSONAdapter`.
+
+    Example:
+        >>> isinstance(BAMLAdapter(), baml_adapter.BAMLAdapter)
+        True
+    """

@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sigadapt.adapters.lm.streams.deltas import NOT_JSON
+from sigadapt.adapters.lm.stream_recorder import NOT_JSON
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice
 from sigadapt.adapters.response.typed_calls import build_unvalidated, identity
 from sigadapt.adapters.text_listeners import TextSubscription, response_to, with_text
@@ -43,7 +43,7 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls
 
 if TYPE_CHECKING:
-    from sigadapt.adapters.lm.streams.recorder import Recorder
+    from sigadapt.adapters.lm.stream_recorder import Recorder
     from sigadapt.text.gate import TextGate
 
 AnyCall = ToolCall | InvalidToolCall

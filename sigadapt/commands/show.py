@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from sigadapt.adapters.lm.over_litellm.settings import token_counter
+from sigadapt.adapters.lm.over_litellm.engines import token_counter
 from sigadapt.commands.arguments import (
     ADAPTERS,
     AdapterOption,

@@ -11,8 +11,7 @@ from typing import Any
 
 import dspy
 
-from sigadapt.adapters.request.canonical import Change
-from sigadapt.adapters.request.tool_choice import canonical_choice
+from sigadapt.adapters.request.canonical import Change, canonical_choice
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.logs.history_rows import HistoryRows
 from sigadapt.logs.talk import Talk

@@ -49,7 +49,7 @@ from sigadapt.runs.field_texts import (
 )
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.tool_functions.pending import is_pending
+from sigadapt.signatures.tool_functions.open_call import is_pending
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult, message_of

@@ -22,8 +22,7 @@ from sigadapt.schemas.json_values import Json, cut, is_array, is_object, short_h
 from sigadapt.signatures.provider_tools import is_web_address
 from sigadapt.signatures.sources.mcp import is_for_model
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
-from sigadapt.signatures.tool_functions.open_call import Need, QuestionReply
-from sigadapt.signatures.tool_functions.pending import TASKS, Pending, task_handle
+from sigadapt.signatures.tool_functions.open_call import TASKS, Need, Pending, QuestionReply, task_handle
 from sigadapt.signatures.tool_functions.tool_context import ToolContext
 from sigadapt.signatures.tool_results.function_calls import CONTEXT_FIRST, HOME_LOOP, on_loop
 from sigadapt.signatures.tool_results.tool_output import is_a, loaded_mcp_types

@@ -29,9 +29,9 @@ from sigadapt.signatures.tool_functions.open_call import (
     CallStop,
     LaterCallStop,
     OpenCall,
+    need_of,
     open_call,
 )
-from sigadapt.signatures.tool_functions.pending import need_of
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import (

@@ -22,8 +22,7 @@ from sigadapt.signatures.calls.input_requests import has_all, pin_of_call
 from sigadapt.signatures.calls.tool_call import id_of_request
 from sigadapt.signatures.confirmation import REJECTED, pin_of, with_approval
 from sigadapt.signatures.tool_decls import ToolDecls, decls_of
-from sigadapt.signatures.tool_functions.open_call import NO_PROGRESS, CallProgress, QuestionReply
-from sigadapt.signatures.tool_functions.pending import task_poll
+from sigadapt.signatures.tool_functions.open_call import NO_PROGRESS, CallProgress, QuestionReply, task_poll
 from sigadapt.signatures.tool_results.plain_values import check_value_schema, flaw_of_value
 from sigadapt.signatures.tool_results.tool_result import ToolResult, message_of
 from sigadapt.signatures.toolset import RequestContext, resolving

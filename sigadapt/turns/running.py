@@ -34,11 +34,13 @@ from sigadapt.signatures.tool_functions.open_call import (
     CallStop,
     LaterCallStop,
     OpenCall,
+    TaskPoll,
     attempt_of,
     call_for,
+    is_pending,
+    need_of,
     open_call,
 )
-from sigadapt.signatures.tool_functions.pending import TaskPoll, is_pending, need_of
 from sigadapt.signatures.tool_results.content import json_of
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,

@@ -21,8 +21,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from sigadapt.dspy_boundary.stream_relay import relayed_from_loop, relayed_from_thread
-from sigadapt.signatures.tool_functions.open_call import CallStop, LaterCallStop
-from sigadapt.signatures.tool_functions.pending import is_pending
+from sigadapt.signatures.tool_functions.open_call import CallStop, LaterCallStop, is_pending
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,
     Outcome,

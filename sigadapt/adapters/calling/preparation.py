@@ -8,11 +8,10 @@ from typing import Any
 
 import dspy
 
+from sigadapt.adapters.calling.agent_steps import refuse_unasked
 from sigadapt.adapters.calling.agent_words import with_words
-from sigadapt.adapters.calling.approvals import refuse_unasked
-from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
+from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord, RequestRecord
 from sigadapt.adapters.calling.calling import calling_of
-from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.lm.native_types import without_native_fields
 from sigadapt.adapters.lm.routes import controls_of, model_of, route_of, with_replayed_reasoning
 from sigadapt.adapters.plan import Plan

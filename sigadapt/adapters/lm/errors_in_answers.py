@@ -10,7 +10,7 @@ from typing import Any
 from dspy import LMRateLimitError, lm15
 
 from sigadapt.adapters.response.choice import CandidateAnswer, choice_of, provider_of_body
-from sigadapt.adapters.response.provider_errors import complaint_in, error_in, error_message, is_rate_limit
+from sigadapt.adapters.response.response_bodies import complaint_in, error_in, error_message, is_rate_limit
 from sigadapt.errors import UnusableAnswer
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.values import an_object

@@ -6,7 +6,7 @@ connections, retries and prices. For one request, an engine of ours stands befor
  a. lm15 gets stubs instead of the conversation and the tools, and writes the settings. What the provider's
     file wrote is set in that body (`wire_body.py`).
  b. A body that lm15 refuses, because of one call without a name or with a NaN, is kept on the Response,
-    and `response/choice.py` reads it. Streams are recorded (`streams/recorder.py`).
+    and `response/choice.py` reads it. Streams are recorded (`stream_recorder.py`).
  c. The request is written once. DSPy writes it first to ask lm15 whether it can, and again to send it.
 """
 
@@ -22,7 +22,7 @@ from dspy import BaseLM, lm15
 
 from sigadapt.adapters.listeners import CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_error
-from sigadapt.adapters.lm.streams.recorder import Recorder
+from sigadapt.adapters.lm.stream_recorder import Recorder
 from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.dspy_boundary.internals import (

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 import dspy
 from dspy import BaseLM, lm15
 
-from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_WIRE, CHAT, ROUTES
@@ -261,3 +260,32 @@ def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict
 def model_of(lm: Any) -> str:
     """Return the language model's name, as the Request has it."""
     return lm.model
+
+
+_HELD = frozenset(
+    {
+        *("temperature", "max_tokens", "max_completion_tokens", "top_p", "stop", "seed"),
+        *("response_format", "reasoning_effort", "frequency_penalty", "presence_penalty"),
+    }
+)
+"""The usual settings, which lm15 takes. Others are tried."""
+
+
+def litellm_only(generation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that only LiteLLM takes."""
+    if generation.keys() <= _HELD:
+        return {}
+    return {key: value for key, value in generation.items() if key not in _HELD and not _is_held(key, value)}
+
+
+def _is_held(key: str, value: Any) -> bool:
+    try:
+        lm15.request_from_openai_chat({"model": "any", "messages": _ANYTHING, key: value})
+    except lm15.UnsupportedFeatureError:
+        return False
+    except (lm15.LM15Error, TypeError, ValueError):  # a wrong value, for which `to_lm15` raises lm15's reason
+        return True
+    return True
+
+
+_ANYTHING = [{"role": "user", "content": ""}]

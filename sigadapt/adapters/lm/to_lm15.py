@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dspy import lm15
 
-from sigadapt.adapters.lm.over_litellm.settings import litellm_only
+from sigadapt.adapters.lm.routes import litellm_only
 from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.passes.questions import shows_content
 from sigadapt.adapters.request.canonical import Request

@@ -23,7 +23,7 @@ import dspy
 from dspy import BaseLM, lm15
 from dspy.utils import callback
 
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.schemas.json_values import listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.tool_decls import made_once

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 from dspy import BaseLM
 
 from sigadapt.adapters.calling.answers import read_choice, subscribe
-from sigadapt.adapters.calling.call_record import CallRecord
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.call_record import CallRecord, RequestRecord
 from sigadapt.adapters.listeners import CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
 from sigadapt.adapters.lm.routes import Controls
-from sigadapt.adapters.lm.streams.recorder import with_partial_marked
+from sigadapt.adapters.lm.stream_recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.outputs import fault_of

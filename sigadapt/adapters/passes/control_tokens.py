@@ -4,8 +4,7 @@ Results, descriptions of tools (a server of others may have written them) and th
 repeated are broken; what the program and its user say goes out as it is. A prompt escapes results itself.
 """
 
-from sigadapt.adapters.calling.call_record import CallRecord
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.call_record import CallRecord, RequestRecord
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.providers.wire.control_tokens import (
     JOINER_IN_JSON,

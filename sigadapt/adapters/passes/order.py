@@ -12,8 +12,7 @@ the program meant it, and the answer as the program gets it.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from sigadapt.adapters.calling.call_record import CallRecord
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.call_record import CallRecord, RequestRecord
 from sigadapt.adapters.passes.arguments import (
     check_arguments,
     compact_arguments,
@@ -25,8 +24,13 @@ from sigadapt.adapters.passes.control_tokens import (
     break_tokens_of_turns,
     restore_control_tokens,
 )
-from sigadapt.adapters.passes.ids import add_request_hash, write_ids
-from sigadapt.adapters.passes.names import choose_aliases, restore_names, write_aliases
+from sigadapt.adapters.passes.names import (
+    add_request_hash,
+    choose_aliases,
+    restore_names,
+    write_aliases,
+    write_ids,
+)
 from sigadapt.adapters.passes.prompts import write_prompt
 from sigadapt.adapters.passes.questions import note_late_instructions, replace_halves, write_questions
 from sigadapt.adapters.passes.results import bridge_results, write_results

@@ -10,8 +10,8 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.calling.calling import Calling
-from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.passes.questions import loss_of, words_for
 from sigadapt.adapters.passes.states import state_of
 from sigadapt.adapters.passes.tool_fields import PARAMETERS

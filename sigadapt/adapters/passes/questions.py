@@ -12,7 +12,7 @@ Halves of surrogate pairs, which no request can hold, and instructions inside of
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers.route import Route

@@ -17,7 +17,7 @@ alternate"). If the adapter's option says so, the model speaks between them:
 
 from typing import Any, Literal
 
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.passes.questions import is_answered, loss_of, unsendable, words_for
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers import CHAT

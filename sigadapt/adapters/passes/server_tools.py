@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers import BY_WIRE
 from sigadapt.providers.route import Route

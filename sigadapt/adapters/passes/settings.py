@@ -8,10 +8,8 @@ choice of a prompt, and not every server enforces one of a request.
 from typing import Any
 
 from sigadapt.adapters.calling.agents import is_forced_submit
-from sigadapt.adapters.calling.call_record import CallRecord
-from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.tool_choice import form_of
+from sigadapt.adapters.calling.call_record import CallRecord, RequestRecord
+from sigadapt.adapters.request.canonical import Request, form_of
 from sigadapt.adapters.response.typed_calls import of_allowed_tools, of_chosen_tools
 from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.errors import InvalidOption

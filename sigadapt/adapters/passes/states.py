@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory, SigadaptError
 from sigadapt.providers import BY_WIRE, CHAT

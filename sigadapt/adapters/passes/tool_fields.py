@@ -20,7 +20,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers.route import ANY, Route

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sigadapt.adapters.calling.call_record import CallRecord
-from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.call_record import CallRecord, RequestRecord
 from sigadapt.adapters.passes.adapter_search import CALL, MOST_FOUND, SEARCH, AdapterSearch
 from sigadapt.adapters.passes.tool_fields import PARAMETERS
 from sigadapt.adapters.request.canonical import Request

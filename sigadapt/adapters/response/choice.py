@@ -19,8 +19,16 @@ from functools import cached_property
 from typing import Any
 
 from sigadapt.adapters.request.canonical import Change
-from sigadapt.adapters.response.provider_errors import complaint_in, error_in, error_message, until_error
-from sigadapt.adapters.response.response_bodies import body_of, body_of_parts, chat_body, text_of_parts
+from sigadapt.adapters.response.response_bodies import (
+    body_of,
+    body_of_parts,
+    chat_body,
+    complaint_in,
+    error_in,
+    error_message,
+    text_of_parts,
+    until_error,
+)
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.adapters.response.typed_calls import repeats_in, typed_calls
 from sigadapt.display.rendering import Displayable, Rendering, rendered_answer

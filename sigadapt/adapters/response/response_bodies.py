@@ -1,15 +1,21 @@
-"""Turn any Response (a dict, an SDK's object, DSPy's legacy output) into its plain body."""
+"""Turn any Response (a dict, an SDK's object, DSPy's legacy output) into its plain body, and find its error.
+
+A provider's error may be the body, or an event in the middle of a stream.
+"""
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import pydantic
 
 from sigadapt.errors import UnreadableResponse
+from sigadapt.providers import PROVIDERS
+from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.raw_calls import JsonText
-from sigadapt.providers.wire.values import join_texts
+from sigadapt.providers.wire.values import an_object, is_text, join_texts
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, is_array, is_object
+from sigadapt.schemas.json_values import Json, cut, is_array, is_object, json_like
 
 
 def body_of(response: Any) -> Json:
@@ -84,3 +90,62 @@ def _arguments(value: Json) -> Any:
     if len(value) == 1 and isinstance(text, str) and not isinstance(parse_arguments(text), dict):
         return JsonText(text)
     return value
+
+
+# OpenRouter: {"code": 429, "message": "..."}, https://openrouter.ai/docs/api/reference/errors-and-debugging
+# OpenAI: {"code": "rate_limit_exceeded", ...}, https://developers.openai.com/api/docs/guides/error-codes
+# Anthropic: {"type": "rate_limit_error", ...}, https://platform.claude.com/docs/en/api/errors
+# Google: {"code": 429, "status": "RESOURCE_EXHAUSTED"}, https://ai.google.dev/gemini-api/docs/troubleshooting
+_RATE_LIMITS = frozenset(
+    ("429", "rate_limit_exceeded", "rate_limit_error", "rate_limited", "too_many_requests")
+) | {"RESOURCE_EXHAUSTED", "throttlingException"}
+
+_ERRORS = frozenset[str]().union(*(provider.errors for provider in PROVIDERS))
+
+
+def error_in(body: Json, provider: Provider | None = None) -> Any:
+    """Return the error in a body or an event of a provider, or of any, as it was sent; None for no error."""
+    if body.get("error"):
+        return body["error"]
+    if body.get("type") == "error":
+        return body
+    names = _ERRORS if provider is None else provider.errors
+    for name in names:
+        if name in body:
+            return {"type": name, **an_object(body[name])}
+    return None
+
+
+def error_message(error: Any) -> str:
+    """Return the message of an error; the whole error as JSON if it has none."""
+    if is_text(error):
+        return error
+    return complaint_in(an_object(error)) or cut(json_like(error))
+
+
+def is_rate_limit(error: Any) -> bool:
+    """Return whether an error says that the provider got too many requests.
+
+    Example:
+        >>> is_rate_limit({"code": 429, "message": "Slow down."}), is_rate_limit({"code": 502})
+        (True, False)
+    """
+    fields = an_object(error)
+    return not _RATE_LIMITS.isdisjoint(str(fields.get(key)) for key in ("code", "type", "status"))
+
+
+def complaint_in(body: Json) -> str | None:
+    """Return the `message` or `detail` of a body without an answer; some servers report errors like this."""
+    return next((body[key] for key in ("message", "detail") if is_text(body.get(key))), None)
+
+
+def until_error(events: Sequence[Json], provider: Provider | None) -> tuple[Sequence[Json], Any]:
+    """Return the events before the first error, and that error; without an error, all events and None."""
+    # vLLM: {"object": "error", "message": "..."}; servers on FastAPI: {"detail": "..."}
+    for n, event in enumerate(events):
+        error = error_in(event, provider)
+        if error is None and ("message" in event or "detail" in event) and provider is not None:
+            error = None if provider.is_event(event) or not complaint_in(event) else event
+        if error is not None:
+            return events[:n], error
+    return events, None

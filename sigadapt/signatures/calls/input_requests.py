@@ -5,8 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 from sigadapt.schemas.json_values import Json, equal_json, is_array, is_object, short_hash
-from sigadapt.signatures.calls.refused_call import RefusedToolCall
-from sigadapt.signatures.calls.tool_call import ToolCall, id_of_request
+from sigadapt.signatures.calls.tool_call import RefusedToolCall, ToolCall, id_of_request
 from sigadapt.signatures.confirmation import Confirmation, pin_of, question_for
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import ToolDecls

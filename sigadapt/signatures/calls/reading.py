@@ -11,10 +11,8 @@ import pydantic
 
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import compact, cut, is_iterable, is_mapping, is_object, type_of
-from sigadapt.signatures.calls.invalid_call import InvalidToolCall
-from sigadapt.signatures.calls.refused_call import RefusedToolCall
-from sigadapt.signatures.calls.tool_call import ToolCall
-from sigadapt.signatures.calls.turn import NO_TURN, Turn
+from sigadapt.signatures.calls.tool_call import RefusedToolCall, ToolCall
+from sigadapt.signatures.calls.turn import NO_TURN, InvalidToolCall, Turn
 from sigadapt.signatures.tool_decl import REQUEST
 
 

@@ -13,9 +13,9 @@ import json_repair
 
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import compact, is_array, is_object
-from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall
 from sigadapt.signatures.calls.tool_calls import ToolCalls
+from sigadapt.signatures.calls.turn import InvalidToolCall
 from sigadapt.signatures.tool_decls import ToolDecls
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")

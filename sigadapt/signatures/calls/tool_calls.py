@@ -14,11 +14,9 @@ from sigadapt.display.rendering import Displayable, rendered_calls
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of, without_halves
 from sigadapt.signatures.calls.input_requests import question_about, request_for
-from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.reading import fields_of, read_calls
-from sigadapt.signatures.calls.refused_call import RefusedToolCall
-from sigadapt.signatures.calls.tool_call import ToolCall, refused, was_sent
-from sigadapt.signatures.calls.turn import NO_TURN, Turn
+from sigadapt.signatures.calls.tool_call import RefusedToolCall, ToolCall, refused, was_sent
+from sigadapt.signatures.calls.turn import NO_TURN, InvalidToolCall, Turn
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decls import Sources, awaited_decls, decls_of
 

@@ -36,8 +36,7 @@ from sigadapt.signatures.sources.runnable import (
     told_to_developer,
 )
 from sigadapt.signatures.tool_functions.guards import agent_function, waits_inside
-from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for
-from sigadapt.signatures.tool_functions.pending import need_of
+from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for, need_of
 from sigadapt.signatures.tool_functions.tool_context import cannot_wait
 from sigadapt.signatures.tool_results.function_calls import (
     arun_function,

@@ -39,11 +39,12 @@ from sigadapt.signatures.tool_functions.open_call import (
     Need,
     OpenCall,
     TakesCall,
+    need_of,
+    result_hint,
     start_hook,
     stop_in,
     take_open_call,
 )
-from sigadapt.signatures.tool_functions.pending import need_of, result_hint
 from sigadapt.signatures.tool_functions.tool_context import ToolContext, cannot_wait
 from sigadapt.signatures.tool_results.function_calls import (
     arun_function,

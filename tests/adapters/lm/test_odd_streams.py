@@ -9,7 +9,7 @@ from asking import ask
 from dspy import LMError
 from dspy.streaming import StreamListener
 from dspy.utils.exceptions import LMProviderError
-from internals import recorder
+from internals import stream_recorder
 from support import PARIS as PARIS_CALL
 from support import ROME, May, get_weather, lm_of, place_or_id
 from wire_bodies import claude
@@ -274,7 +274,7 @@ def test_an_answer_that_lm15_streams_to_cut_it_is_whole(case: str, is_async: boo
 
 def test_an_event_over_the_limit_is_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """streaming: An event beyond the limit is refused."""
-    monkeypatch.setattr(recorder, "LONGEST", 100_000)
+    monkeypatch.setattr(stream_recorder, "LONGEST", 100_000)
     error = streamed("openai", NATIVE["a long chat event"][1])
     assert isinstance(error, LMProviderError)
     assert "an event of the stream is longer than" in str(error)

@@ -7,7 +7,7 @@ hold. If LiteLLM refuses it, that body is the one that LiteLLM logs (`logger_fn`
 
 import copy
 import json
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -20,7 +20,7 @@ from sigadapt.adapters.lm.errors_in_answers import refuse_error, refuse_rate_lim
 from sigadapt.adapters.lm.exchange import is_empty, json_in, response_with_raw_body
 from sigadapt.adapters.lm.over_litellm.chunks import Chunks, first_choice, with_cut_call, with_native_end
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
-from sigadapt.adapters.lm.streams.deltas import with_own_id
+from sigadapt.adapters.lm.stream_recorder import with_own_id
 from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.response.choice import provider_of_body
 from sigadapt.adapters.response.response_bodies import body_of
@@ -225,3 +225,16 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
                     yield event
         for event in chunks.ends(litellm, source):
             yield event
+
+
+def token_counter() -> tuple[str, Callable[[str], int]]:
+    """Return how tokens are counted, in words, and what counts them."""
+    # LiteLLM ships one encoding of OpenAI's, `cl100k_base`, as a file. Other models cut text otherwise, so it
+    # is an estimate for them, and good for comparing the parts of a request. If the encoding cannot be had,
+    # tokens are estimated as a quarter of the bytes.
+    try:
+        from litellm.litellm_core_utils.default_encoding import encoding  # a heavy import
+    except Exception:  # its file may be missing, and it would be downloaded
+        return "estimated as a quarter of the bytes", lambda text: (len(text.encode()) + 3) // 4
+    how = f"counted with {encoding.name} (tiktoken), an estimate for models with other tokens"
+    return how, lambda text: len(encoding.encode(text, disallowed_special=()))

@@ -15,6 +15,11 @@ lm15 gets what it can read. Upstream limits (dspy 3.4.1) and what stands here in
  d. It does not know every event (`Provider.event_for_lm15`), and of rate limits it knows some codes.
  e. It raises what it cannot read, and an error in the middle of an answer. Here the answer is read from the
     events; an error after text, a call or a finish reason ends it, and the Choice says how.
+
+It refuses a whole answer because of one call without a name, or with a number that JSON has not (`1e999`). So
+it gets of the calls what it can put together; the calls themselves are read from the events. Two texts of an
+answer that something else separates get a blank line between them, as in the whole answer: lm15 numbers the
+blocks, DSPy's chunks have no such numbers, and a listener would find no mark that begins the second.
 """
 
 import re
@@ -28,16 +33,15 @@ import orjson
 from dspy import LMStreamAssemblyError, lm15
 
 from sigadapt.adapters.lm.errors_in_answers import error_event, refuse_error
-from sigadapt.adapters.lm.streams.deltas import CallDeltas, Paragraphs, with_own_id
 from sigadapt.adapters.response.choice import provider_of_stream
-from sigadapt.adapters.response.provider_errors import is_rate_limit, until_error
-from sigadapt.adapters.response.response_bodies import body_of_parts
+from sigadapt.adapters.response.response_bodies import body_of_parts, is_rate_limit, until_error
 from sigadapt.adapters.response.stream_events import EVENTS, data_of, events_of
 from sigadapt.dspy_boundary.internals import Lm15Provider, with_methods
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import an_object, objects
+from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, cut
 
 LONGEST = 32 * 1024 * 1024
@@ -307,3 +311,91 @@ def with_partial_marked(calls: Callable[[], list[Json]]) -> Generator[None, None
                 error.partial, provider_data={EVENTS: _server_sent([orjson.dumps(chunk).decode()])}
             )
         raise
+
+
+NOT_JSON = "\0 no JSON"
+"""A last fragment that makes lm15 keep the arguments as text. `CallTap` passes it over."""
+
+
+def with_own_id(event: Any, sent: Any, key: str) -> Any:
+    """Return an event of lm15 without the id of a call, unless what was sent has it under a key."""
+    # lm15 takes the id of OpenAI's item for that of its call if there is none, and makes a text of any value.
+    # The prediction's call has an id that is made, and each piece of it has to have the same.
+    if event.type != "delta" or event.delta.type != "tool_call" or not event.delta.id:
+        return event
+    if _holds(sent, key, event.delta.id):
+        return event
+    return replace(event, delta=replace(event.delta, id=None))
+
+
+def _holds(sent: Any, key: str, call_id: str) -> bool:
+    """Return whether JSON has a member of this key and value."""
+    pending: list[Any] = [sent]
+    while pending:
+        value = pending.pop()
+        if value.__class__ is list:
+            pending += value
+        elif value.__class__ is dict:
+            if value.get(key) == call_id:
+                return True
+            pending += value.values()
+    return False
+
+
+class CallDeltas:
+    """The deltas of one stream's calls."""
+
+    def __init__(self) -> None:
+        self._unnamed: dict[int, list[Any]] = {}
+        self._pieces: dict[int, list[str]] = {}
+
+    def events_of(self, event: Any) -> list[Any]:
+        """Return an event of lm15; the arguments of a call only when it has got its name."""
+        if event.type == "end":
+            return [*self.last(), event]
+        delta: Any = event.delta if event.type == "delta" else None
+        if delta is None or delta.type != "tool_call":
+            return [event]
+        if not delta.name and delta.part_index not in self._pieces:
+            self._unnamed.setdefault(delta.part_index, []).append(event)
+            return []
+        events = [*self._unnamed.pop(delta.part_index, ()), event]
+        self._pieces.setdefault(delta.part_index, []).extend(each.delta.input for each in events)
+        return events
+
+    def last(self) -> Iterator[Any]:
+        """Yield what has to come before the end event, once."""
+        pieces = self._pieces
+        self._pieces = {}
+        for index, texts in pieces.items():
+            if any(texts) and not isinstance(parse_arguments("".join(texts)), dict):
+                yield lm15.StreamDeltaEvent(delta=lm15.ToolCallDelta(input=NOT_JSON, part_index=index))
+
+
+class Paragraphs:
+    """The texts of one stream.
+
+    Args:
+        said_so_far: returns what has been read of the answer, for a provider that marks commentary, which is
+            another text than the answer; None for any other.
+    """
+
+    def __init__(self, said_so_far: Callable[[], list[Reading]] | None) -> None:
+        self._said_so_far = said_so_far
+        self._block: int | None = None  # of the latest text
+
+    def breaks_before(self, delta: Any) -> Iterator[Any]:
+        """Yield the blank line before a delta of lm15, if its text begins a paragraph."""
+        if delta.type != "text" or not delta.text:
+            return
+        block = self._block
+        self._block = delta.part_index
+        if block is None or delta.part_index <= block:
+            return
+        if delta.part_index > block + 1 or self._is_beside_commentary():
+            yield lm15.StreamDeltaEvent(delta=lm15.TextDelta("\n\n", part_index=delta.part_index))
+
+    def _is_beside_commentary(self) -> bool:
+        if self._said_so_far is None:
+            return False
+        return any(reading.commentary and reading.text for reading in self._said_so_far())
