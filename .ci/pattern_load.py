@@ -166,9 +166,9 @@ def run_readers() -> None:
     from sigadapt.adapters.request import sendable_tools
     from sigadapt.providers import ROUTES
     from sigadapt.response import choice_from_text
+    from sigadapt.text.calls_field import Layout
     from sigadapt.text.formats import FORMATS
     from sigadapt.text.gate import FormatsGate, TextGate
-    from sigadapt.text.layout import Layout
     from sigadapt.text.reader import read_text
     from sigadapt.trust.echoes import Echoes
 

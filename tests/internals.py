@@ -22,10 +22,10 @@ from sigadapt.signatures.tool_index import ToolIndex
 from sigadapt.signatures.tool_results import function_calls
 from sigadapt.testing.exchange import Response
 from sigadapt.testing.server import Server
+from sigadapt.text.calls_field import Layout
+from sigadapt.text.contract import Scan
 from sigadapt.text.formats import FORMATS
 from sigadapt.text.gate import TextGate
-from sigadapt.text.layout import Layout
-from sigadapt.text.scan import Scan
 from sigadapt.trust.masking import Masking
 
 __all__ = [

@@ -25,6 +25,7 @@ from sigadapt.providers.route import (
     PLAIN,
     SIGNED_ID,
     ChoiceRules,
+    DocumentedMembers,
     IdentifierRules,
     ResultRules,
     Route,
@@ -32,13 +33,11 @@ from sigadapt.providers.route import (
     SearchRules,
     ToolRules,
     TurnRules,
+    member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.ends import details_in, finish_word
-from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written
-from sigadapt.providers.wire.raw_calls import JsonText
-from sigadapt.providers.wire.reading import Part, Reading, text_part
+from sigadapt.providers.wire.reading import Part, Reading, details_in, finish_word, text_part
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
 from sigadapt.providers.wire.result_blocks import (
     IMAGES,
@@ -51,6 +50,7 @@ from sigadapt.providers.wire.result_blocks import (
 )
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
+    JsonText,
     an_object,
     content_parts,
     decoded,

@@ -17,23 +17,23 @@ from sigadapt.providers.provider import Provider
 from sigadapt.providers.route import (
     SIGNED_ID,
     ChoiceRules,
+    DocumentedMembers,
     IdentifierRules,
     ResultRules,
     Route,
     RouteModels,
     ToolRules,
     TurnRules,
+    member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.ends import finish_word, with_reported_call
-from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import only
-from sigadapt.providers.wire.raw_calls import JsonText
-from sigadapt.providers.wire.reading import Part, Reading, text_part
+from sigadapt.providers.wire.reading import Part, Reading, finish_word, text_part, with_reported_call
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording, Where
 from sigadapt.providers.wire.result_blocks import PDF, PICTURES, chat_block
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
+    JsonText,
     an_object,
     content_parts,
     decoded,

@@ -10,11 +10,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers.provider import Provider
-from sigadapt.providers.route import NO_SUBSET, ChoiceRules, Route, RouteModels
+from sigadapt.providers.route import (
+    NO_SUBSET,
+    ChoiceRules,
+    DocumentedMembers,
+    Route,
+    RouteModels,
+    member_names,
+)
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
-from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
-from sigadapt.providers.wire.members import DocumentedMembers, member_names
-from sigadapt.providers.wire.reading import Reading
+from sigadapt.providers.wire.reading import Reading, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
     an_object,

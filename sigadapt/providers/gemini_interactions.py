@@ -13,11 +13,17 @@ from collections.abc import Iterable
 
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.ends import details_in, finish_word
-from sigadapt.providers.wire.raw_calls import JsonText
-from sigadapt.providers.wire.reading import Part, Reading, text_part, without_answered_call
+from sigadapt.providers.wire.reading import (
+    Part,
+    Reading,
+    details_in,
+    finish_word,
+    text_part,
+    without_answered_call,
+)
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
+    JsonText,
     an_object,
     content_parts,
     decoded,

@@ -14,9 +14,9 @@ from typing import Any
 
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.raw_calls import JsonText
 from sigadapt.providers.wire.reading import Part, Reading, text_part, without_answered_call
 from sigadapt.providers.wire.values import (
+    JsonText,
     an_object,
     content_parts,
     join_texts,

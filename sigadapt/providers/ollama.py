@@ -11,16 +11,23 @@ from typing import Any
 
 from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import Provider
-from sigadapt.providers.route import ChoiceRules, ResultRules, Route, RouteModels, ToolRules, TurnRules
+from sigadapt.providers.route import (
+    ChoiceRules,
+    DocumentedMembers,
+    ResultRules,
+    Route,
+    RouteModels,
+    ToolRules,
+    TurnRules,
+    member_names,
+)
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
-from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
-from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import only
-from sigadapt.providers.wire.raw_calls import RawCall
-from sigadapt.providers.wire.reading import Reading
+from sigadapt.providers.wire.reading import Reading, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import PICTURES, chat_image
 from sigadapt.providers.wire.values import (
+    RawCall,
     an_object,
     calls_of,
     chat_call,

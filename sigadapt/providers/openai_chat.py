@@ -29,30 +29,33 @@ from sigadapt.providers.route import (
     SIGNED_ID,
     UNSIGNED,
     ChoiceRules,
+    DocumentedMembers,
     IdentifierRules,
     ResultRules,
     Route,
     RouteModels,
     ToolRules,
     TurnRules,
+    member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, price_in
-from sigadapt.providers.wire.ends import (
+from sigadapt.providers.wire.questions import as_written, named_chat_block, only
+from sigadapt.providers.wire.reading import (
     CUTTING,
     MALFORMED_CALLS,
+    Part,
+    Reading,
     details_in,
     finish_word,
     mark_last_cut_off,
+    state_of,
     with_reported_call,
 )
-from sigadapt.providers.wire.members import DocumentedMembers, member_names
-from sigadapt.providers.wire.questions import as_written, named_chat_block, only
-from sigadapt.providers.wire.raw_calls import RawCall
-from sigadapt.providers.wire.reading import Part, Reading, state_of
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
 from sigadapt.providers.wire.result_blocks import PDF, PICTURES, chat_block, chat_text
 from sigadapt.providers.wire.stream_parts import fold
 from sigadapt.providers.wire.values import (
+    RawCall,
     an_object,
     calls_of,
     chat_call,

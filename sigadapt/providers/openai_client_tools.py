@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sigadapt.providers.provider import Result
-from sigadapt.providers.wire.raw_calls import RawCall
-from sigadapt.providers.wire.values import an_object, is_text, kind_of, objects
+from sigadapt.providers.wire.values import RawCall, an_object, is_text, kind_of, objects
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, is_object
 

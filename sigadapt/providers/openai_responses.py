@@ -37,6 +37,7 @@ from sigadapt.providers.route import (
     NO_SUBSET,
     UNSIGNED,
     ChoiceRules,
+    DocumentedMembers,
     IdentifierRules,
     ResultRules,
     Route,
@@ -44,14 +45,20 @@ from sigadapt.providers.route import (
     SearchRules,
     ToolRules,
     TurnRules,
+    member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
-from sigadapt.providers.wire.ends import CUTTING, UNENDED, details_in, finish_word
-from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.questions import part_of_question, text_of_file
-from sigadapt.providers.wire.raw_calls import FreeText, RawCall
-from sigadapt.providers.wire.reading import Part, Reading, text_part
+from sigadapt.providers.wire.reading import (
+    CUTTING,
+    UNENDED,
+    Part,
+    Reading,
+    details_in,
+    finish_word,
+    text_part,
+)
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import (
     OFFICE,
@@ -64,6 +71,8 @@ from sigadapt.providers.wire.result_blocks import (
 )
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
+    FreeText,
+    RawCall,
     an_object,
     content_parts,
     in_paragraphs,

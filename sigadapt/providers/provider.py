@@ -30,9 +30,8 @@ writes the settings, such as the temperature, and sends (`adapters/lm/wire_body.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sigadapt.providers.route import Route
+from sigadapt.providers.route import DocumentedMembers, Route
 from sigadapt.providers.usage import AnswerUsage
-from sigadapt.providers.wire.members import DocumentedMembers
 from sigadapt.providers.wire.reading import Part, Reading
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.server_work import NO_WORK, ServerWork

@@ -16,16 +16,16 @@ from sigadapt.text.bodies.objects import ARGUMENTS, IDS, NAMES, call_of, read_bo
 from sigadapt.text.contract import (
     MOST_CALLS,
     CallSpan,
+    Members,
     Rule,
+    Scan,
     TextCall,
     ToolTable,
     as_written,
     with_closer,
 )
 from sigadapt.text.openers import CALL_LANGUAGES
-from sigadapt.text.prose import announces_example
-from sigadapt.text.quotations import is_open
-from sigadapt.text.scan import Members, Scan
+from sigadapt.text.quotations import announces_example, is_open
 
 BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
 """Where calls without markup may begin: at a line's beginning, and before an object that names something."""

@@ -11,13 +11,11 @@ name: something was called, and it's unknown what.
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, decode, is_array, is_object, json_like
-from sigadapt.text.contract import CallSpan, TextCall
-from sigadapt.text.layout import Layout
-from sigadapt.text.scan import Scan
+from sigadapt.text.contract import CallSpan, Scan, TextCall
 
 NAME = "calls-field"
 _FENCE = re.compile(r"```[\w-]*[ \t\r]*\n?\s*")
@@ -33,6 +31,35 @@ _OBJECT = re.compile(r"\{(?=\s*[\"'])")
 
 CallsIn = Callable[[str], Sequence[TextCall]]
 """Reads the calls of a text on its own."""
+
+
+class Layout(NamedTuple):
+    """The name of the calls field, what marks a field (`{}` is its name), and the names of the others."""
+
+    field: str = ""  # the calls field
+    marker: str = ""  # how the text marks an output field
+    other_fields: tuple[str, ...] = ()  # the text's other output fields
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the fields are keys of one object."""
+        return self.marker.startswith('"')
+
+    def is_element(self, tag: str) -> bool:
+        """Return whether a tag marks an output field, so that it belongs to the text."""
+        return self.is_xml and tag.strip("</>") in (self.field, *self.other_fields)
+
+    def has_calls(self, text: str) -> bool:
+        """Return whether a text has the mark of the calls field."""
+        return self.marker.format(self.field) in text
+
+    @property
+    def is_xml(self) -> bool:
+        """Whether the fields are elements."""
+        return self.marker.startswith("<")
+
+
+NO_LAYOUT = Layout()
 
 
 def opener_of(layout: Layout) -> re.Pattern[str]:

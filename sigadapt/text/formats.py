@@ -11,10 +11,9 @@ from typing import Any
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest, compact
 from sigadapt.text.bare import BARE_OPENER, FENCED_OBJECTS, PLAIN_OBJECTS
-from sigadapt.text.bodies import harmony, tags
-from sigadapt.text.bodies.braces import Braces
-from sigadapt.text.bodies.elements import ELEMENTS, TOKEN
-from sigadapt.text.bodies.named import BARE_NAME, BRACKETED, NameAndObject
+from sigadapt.text.bodies import tags
+from sigadapt.text.bodies.named import BARE_NAME, BRACKETED, HARMONY, HARMONY_OPENER, TO_TOOL, NameAndObject
+from sigadapt.text.bodies.nested import ELEMENTS, TOKEN, Braces
 from sigadapt.text.bodies.objects import Objects
 from sigadapt.text.bodies.pythonic import BARE_KEYWORDS, FENCED_KEYWORDS, Keywords, write_keywords
 from sigadapt.text.contract import TextFormat, call_json, writer
@@ -534,13 +533,13 @@ FORMATS: tuple[TextFormat, ...] = (
     ),
     TextFormat(
         "harmony",
-        harmony.OPENER,
-        harmony.MESSAGE,
+        HARMONY_OPENER,
+        HARMONY,
         "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
         '{"city": "Paris"}<|call|>',
         "The recipient in the role or in the channel; messages whose special tokens the server dropped.",
         closing_tags=("<|call|>", "<|end|>", "<|return|>", "<|eom|>"),
-        sure=harmony.TO_TOOL,
+        sure=TO_TOOL,
     ),
 )
 """All formats. Where several have the same opener, the first that reads what stands behind it takes it."""

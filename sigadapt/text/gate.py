@@ -13,17 +13,25 @@ from typing import Any
 import regex  # unlike `re`, it says where a match may begin that the text ends in
 
 from sigadapt.schemas.json_values import Json
-from sigadapt.text import thinking
 from sigadapt.text.bare import HEAD
-from sigadapt.text.bodies.harmony import TO_TOOL
+from sigadapt.text.bodies.named import TO_TOOL
 from sigadapt.text.bodies.objects import OBJECT
-from sigadapt.text.contract import ToolTable
+from sigadapt.text.calls_field import NO_LAYOUT, Layout
+from sigadapt.text.contract import Scan, ToolTable
 from sigadapt.text.formats import FORMATS
-from sigadapt.text.layout import NO_LAYOUT, Layout
-from sigadapt.text.openers import CALL_LANGUAGES, LEFTOVER, formats_number, grammar_of
-from sigadapt.text.quotations import closing, fence_at, run_of
+from sigadapt.text.openers import (
+    ANY_OPENER,
+    CALL_LANGUAGES,
+    LEFTOVER,
+    SILENT,
+    SILENT_TOKEN,
+    formats_number,
+    grammar_of,
+    shows_thinking,
+    thinking_at,
+)
+from sigadapt.text.quotations import closing, fence_at, is_mention, run_of
 from sigadapt.text.reader import BYTE_ORDER_MARK, PLAIN_TAGS, is_named
-from sigadapt.text.scan import Scan
 from sigadapt.text.unknown_markup import pattern_of
 from sigadapt.text.written_values import space
 
@@ -119,7 +127,7 @@ class TextGate(FormatsGate):
         calls_field = _FIELD.format(layout.field or "(?!)")
         call_start = rf"(?P<call>{_CALL}|(?P<around>{tags})|(?:{calls_field}){_NO_CALLS})"
         leftover = rf"{LEFTOVER}|{self._grammar.closing_tags.pattern}"
-        self._behind = regex.compile(rf"{leftover}|{thinking.SILENT}")
+        self._behind = regex.compile(rf"{leftover}|{SILENT}")
         openers = f"{call_start}|{field_mark}|(?P<leftover>{leftover})|{self._grammar.openers}"
         super().__init__([f"{_BEGINS}(?:{openers}|{pattern_of(_either(schemas))})"])
         spelling = _ANY_NAME
@@ -184,7 +192,7 @@ class TextGate(FormatsGate):
             kind = "tag"
         elif formats_number(kind) is not None:
             kind = "json"
-        elif kind == "closer" and not thinking.shows(opener[0]):
+        elif kind == "closer" and not shows_thinking(opener[0]):
             kind = "leftover"
         readers = {
             "code": self._end_of_code,
@@ -205,11 +213,11 @@ class TextGate(FormatsGate):
             return None
         if _HEADER.match(self._text, start, partial=True):
             return None
-        opener = thinking.ANY_OPENER.match(self._text, start)
+        opener = ANY_OPENER.match(self._text, start)
         if opener is not None:
-            self._closer = re.compile(thinking.opened_at(self._text, start).closer)
+            self._closer = re.compile(thinking_at(self._text, start).closer)
             self._is_thought = True
-        silent = opener or thinking.SILENT_TOKEN.match(self._text, start)
+        silent = opener or SILENT_TOKEN.match(self._text, start)
         if silent is None:
             return None
         self._passed_end = silent.end()
@@ -229,8 +237,9 @@ class TextGate(FormatsGate):
     def _is_mention(self, tag: regex.Match[str]) -> bool:
         """Return whether a sentence only names a tag, as its next word shows."""
         on_both_sides = tag.lastgroup == "thinking"
-        is_mention = thinking.is_mention(self._text, *tag.span(), on_both_sides=on_both_sides)
-        return is_mention and _NEXT_WORD.match(self._text, tag.end()) is not None
+        if not is_mention(self._text, *tag.span(), on_both_sides=on_both_sides):
+            return False
+        return _NEXT_WORD.match(self._text, tag.end()) is not None
 
     def _may_begin(self, start: int) -> bool:
         """Return whether a call, or whatever is held, may begin at a position."""

@@ -20,15 +20,35 @@ from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import Flaw, UnreadCall
 from sigadapt.schemas.json_values import cut
-from sigadapt.text import calls_field, quotations, thinking
+from sigadapt.text import calls_field, quotations
 from sigadapt.text.bare import FAULTY
-from sigadapt.text.bodies import harmony
-from sigadapt.text.contract import MOST_CALLS, NO_TOOL, CallSpan, TextCall, TextFormat, ToolTable
+from sigadapt.text.bodies.named import read_headless
+from sigadapt.text.calls_field import NO_LAYOUT, Layout
+from sigadapt.text.contract import (
+    COMMENT,
+    MOST_CALLS,
+    NO_TOOL,
+    CallSpan,
+    Scan,
+    TextCall,
+    TextFormat,
+    ToolTable,
+    WorkLimitError,
+)
 from sigadapt.text.formats import FORMATS
-from sigadapt.text.layout import NO_LAYOUT, Layout
-from sigadapt.text.openers import CALL_LANGUAGES, Grammar, formats_number, grammar_of
-from sigadapt.text.prose import announces_example, shows_call
-from sigadapt.text.scan import COMMENT, Scan, WorkLimitError
+from sigadapt.text.openers import (
+    ANY_CLOSER,
+    ANY_OPENER,
+    CALL_LANGUAGES,
+    SILENT_TOKEN,
+    Grammar,
+    formats_number,
+    grammar_of,
+    shows_thinking,
+    thinking_at,
+    without_partial_closer,
+)
+from sigadapt.text.quotations import announces_example, is_mention, shows_call
 from sigadapt.text.unknown_markup import UnknownCall, unknown_calls
 from sigadapt.text.written_values import space
 
@@ -104,11 +124,11 @@ def is_named(
     if not is_whole_tag:
         heads = (grammar.heads[row.name].match(text, token.start()) for row in formats)
         end = next((head.end() for head in heads if head), 0)
-        return end > 0 and thinking.is_mention(text, token.start(), end)
+        return end > 0 and is_mention(text, token.start(), end)
     word = _WORD.match(text, space(text, end))
     if word and tools.name_of(word[0]) in tools.schemas:
         return False
-    return thinking.is_mention(text, token.start(), end)
+    return is_mention(text, token.start(), end)
 
 
 def _sure_end(text: str, start: int, formats: Sequence[TextFormat], grammar: Grammar) -> int | None:
@@ -160,9 +180,9 @@ class _Reader:
             self._take_calls("", self._bad_call(None, 0, len(self.text)), (0, len(self.text)))
         try:
             if starts_in_reasoning:
-                opener = thinking.ANY_OPENER.match(self.text, self.scan.space(0))
+                opener = ANY_OPENER.match(self.text, self.scan.space(0))
                 words_start = opener.end() if opener else 0
-                cursor = self._think(words_start, thinking.ANY_CLOSER)
+                cursor = self._think(words_start, ANY_CLOSER)
             cursor = self._start(cursor)
             unknown = unknown_calls(self.scan, self.tools) if not self.scan.formats else iter(())
             next_unknown = next(unknown, None)
@@ -196,7 +216,7 @@ class _Reader:
             answer = answer.strip()
             if self.calls and answer in ("</think>", "</thinking>"):
                 answer = ""
-        thoughts = thinking.without_partial_closer("".join(self.thoughts)).strip()
+        thoughts = without_partial_closer("".join(self.thoughts)).strip()
         return TextReading(answer or None, thoughts or None, self.calls)
 
     def _without_leftovers(self, answer: str) -> str:
@@ -209,7 +229,7 @@ class _Reader:
             before = words[: tag.start()]
             openings = (tag[0].replace("/", ""), *self.grammar.opening_tags)
             is_paired = self.grammar.markup.search(before) or any(map(before.count, openings))
-            if is_paired or self.layout.is_element(tag[0]) or thinking.is_mention(words, *tag.span()):
+            if is_paired or self.layout.is_element(tag[0]) or is_mention(words, *tag.span()):
                 break
             answer = words = words[: tag.start()].rstrip()
         return answer
@@ -261,20 +281,20 @@ class _Reader:
         return self._start(self._skip(close.end()))
 
     def _opener(self, token: re.Match[str]) -> int:
-        kind = thinking.opened_at(self.text, token.start())
+        kind = thinking_at(self.text, token.start())
         is_at_start = self._is_at_start(token.start())
         if self.open_thought or not (kind.anywhere or is_at_start):
             return token.end()
-        if not is_at_start and thinking.is_mention(self.text, token.start(), token.end(), on_both_sides=True):
+        if not is_at_start and is_mention(self.text, token.start(), token.end(), on_both_sides=True):
             return token.end()
         self._say(token.start())
         return self._think(token.end(), re.compile(kind.closer))
 
     def _closer(self, token: re.Match[str]) -> int:
         """Read on after a closing tag that nothing opened: the prompt may have opened the thinking."""
-        if self.open_thought or thinking.is_mention(self.text, token.start(), token.end()):
+        if self.open_thought or is_mention(self.text, token.start(), token.end()):
             return token.end()
-        shows = thinking.shows(token[0])
+        shows = shows_thinking(token[0])
         if self.calls and (shows or not self.thoughts):
             self.calls_were_thoughts = True
             return len(self.text)
@@ -289,7 +309,7 @@ class _Reader:
 
     def _silent(self, token: re.Match[str]) -> int:
         """Leave out a token that says nothing, unless a sentence names it."""
-        if thinking.is_mention(self.text, token.start(), token.end()):
+        if is_mention(self.text, token.start(), token.end()):
             return token.end()
         self._say(token.start())
         return self._start(self._skip(token.end()))
@@ -300,7 +320,7 @@ class _Reader:
         """Read calls without markup where what is said begins, and return where they end."""
         if not self._is_at_start(start):
             return start
-        if start == 0 and (headless := harmony.read_headless(self.scan, self.tools)):
+        if start == 0 and (headless := read_headless(self.scan, self.tools)):
             thoughts, calls, start = headless
             self.thoughts += thoughts
             self.calls += [("harmony", call) for call in calls]
@@ -356,9 +376,9 @@ class _Reader:
             return self._faulty_answer(start) or quotations.json_end(self.scan, start, token.end())
         if end := self._faulty(token, formats):
             return end
-        if opener := thinking.ANY_OPENER.match(self.text, start):
+        if opener := ANY_OPENER.match(self.text, start):
             return self._opener(opener)
-        silent = thinking.SILENT_TOKEN.match(self.text, start)
+        silent = SILENT_TOKEN.match(self.text, start)
         return self._silent(silent) if silent else self._empty(token)
 
     def _is_text(self, name: str, around: tuple[int, int], formats: Sequence[TextFormat]) -> bool:
@@ -527,7 +547,7 @@ class _Reader:
     def _end_of_silence(self, start: int) -> int:
         """Return where white space and tokens that say nothing end."""
         start = self.scan.space(start)
-        while silent := thinking.SILENT_TOKEN.match(self.text, start):
+        while silent := SILENT_TOKEN.match(self.text, start):
             start = self.scan.space(silent.end())
         return start
 
@@ -570,7 +590,7 @@ class _Reader:
         if closing is not None:
             self._say(token.start())
             return self._skip(closing.end())
-        if content_end < len(self.text) or thinking.is_mention(self.text, token.start(), token.end()):
+        if content_end < len(self.text) or is_mention(self.text, token.start(), token.end()):
             return token.end()
         self._say(token.start())
         return self._skip(content_end)

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.text.contract import ToolTable
-from sigadapt.text.scan import Scan
+from sigadapt.text.contract import Scan, ToolTable
 
 ANY_NAME = r"[\w.-]{1,128}"
 _TAG = r"<[^<>\n]{1,60}>"

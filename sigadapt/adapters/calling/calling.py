@@ -28,7 +28,7 @@ from sigadapt.adapters.lm.routes import (
 from sigadapt.adapters.options import Options
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.caches import WeakCache
-from sigadapt.text.layout import NO_LAYOUT, Layout
+from sigadapt.text.calls_field import NO_LAYOUT, Layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls, made_once
 from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.signatures.transcript import read
-from sigadapt.text.layout import Layout
+from sigadapt.text.calls_field import Layout
 
 
 def prepare(call: AdapterCall) -> Steps[CallRecord]:

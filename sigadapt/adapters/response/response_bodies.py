@@ -12,8 +12,7 @@ import pydantic
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import PROVIDERS
 from sigadapt.providers.provider import Provider
-from sigadapt.providers.wire.raw_calls import JsonText
-from sigadapt.providers.wire.values import an_object, is_text, join_texts
+from sigadapt.providers.wire.values import JsonText, an_object, is_text, join_texts
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, cut, is_array, is_object, json_like
 

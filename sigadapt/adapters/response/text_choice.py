@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import Choice, choice_of
-from sigadapt.providers.wire.raw_calls import RawCall
 from sigadapt.providers.wire.reading import Reading
-from sigadapt.providers.wire.values import join_texts
+from sigadapt.providers.wire.values import RawCall, join_texts
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls
@@ -157,8 +156,7 @@ def notes_of(text: str, tools: object) -> tuple[Change, ...]:
     """Return a note for each declared tool that a text calls in markup of no known format."""
     if "<" not in text:
         return ()
-    from sigadapt.text.contract import ToolTable
-    from sigadapt.text.scan import Scan
+    from sigadapt.text.contract import Scan, ToolTable
     from sigadapt.text.unknown_markup import unknown_calls
 
     names = dict.fromkeys(call.name for call in unknown_calls(Scan(text), ToolTable(schemas_of(tools))))

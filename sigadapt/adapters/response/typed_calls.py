@@ -24,9 +24,8 @@ from typing import Any, TypeAlias, TypeVar
 import pydantic
 
 from sigadapt.errors import printable
-from sigadapt.providers.wire.raw_calls import FreeText, MalformedCall, RawCall
 from sigadapt.providers.wire.reading import Reading
-from sigadapt.providers.wire.values import in_paragraphs
+from sigadapt.providers.wire.values import FreeText, MalformedCall, RawCall, in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall, check_decoded, holds_half, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.signatures.calls import (

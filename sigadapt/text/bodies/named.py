@@ -1,17 +1,27 @@
-"""A tool's name in markup, and its arguments as JSON behind it: Mistral v11, DeepSeek V3, Kimi K2 and kin.
+"""A tool's name in markup, and its arguments behind it: Mistral v11, DeepSeek V3, Kimi K2, Harmony and kin.
 
-Each row is a pattern of what stands before the JSON, with the name (and an id) in it. Arguments are one JSON
-object. If it is broken, what stands up to the closing tag is a bad call; if the text ends in
-it, it is cut off.
+    [TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}
+    <|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather
+    <|constrain|>json<|message|>{"city": "Paris"}<|call|>
+
+A row of `NameAndObject` is a pattern of what stands before the JSON, with the name (and an id) in it.
+Arguments are one JSON object. If it is broken, what stands up to the closing tag is a bad call; if the text
+ends in it, it is cut off.
+
+gpt-oss' Harmony (its cousins: Beam, Muse) has messages with a channel and a recipient. One to a declared tool
+is a call, read where its header begins. The reader takes the header of an `analysis` for the beginning of a
+thinking, and any other header for a token that says nothing (`openers.py`). At the beginning of a text a
+header may lack its first token, which the prompt holds, and servers that drop special tokens leave
+`analysis...assistantcommentary to=functions.NAME json{...}` (`read_headless`).
 """
 
 import re
+from contextlib import suppress
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import MOST_CALLS, CallSpan, Rule, TextCall, ToolTable, as_written
-from sigadapt.text.prose import announces_example
-from sigadapt.text.quotations import is_open
-from sigadapt.text.scan import Scan
+from sigadapt.text.bodies.tags import parameter_tags, parameters_at
+from sigadapt.text.contract import MOST_CALLS, CallSpan, Rule, Scan, TextCall, ToolTable, as_written
+from sigadapt.text.quotations import announces_example, is_open
 
 _NO_TAIL = ""
 _OPENING = ("[TOOL_CALLS]", ">>>", "<|tool_call_begin|>")
@@ -104,3 +114,119 @@ _IN_BRACKETS = NameAndObject(
 )
 BARE_NAME = Rule("", read_bare)
 BRACKETED = Rule(_IN_BRACKETS.head, read_bracketed)
+
+
+HARMONY_OPENER = r"<\|(?:start|channel|message)\|>(?=[^<]{0,300}(?:<|\Z))"
+_HEADER = re.compile(r"(?:<\|(?:start|channel|constrain)\|>[^<>]{0,300}){1,6}(?P<message><\|message\|>|\Z)")
+_HEADLESS = re.compile(r"\s*to=[\w.:/-]{1,200}[^<>]{0,100}(?=<\|(?:channel|constrain|message)\|>)")
+_TO = re.compile(r"\bto=(?P<name>[\w.:/-]{0,200})")
+TO_TOOL = (
+    r"(?:<\|(?:start|channel|constrain)\|>(?:(?!\bto=)[^<>]){0,300}){1,6}\bto=(?!(?:user|assistant|all)\b)"
+)
+"""A header that names a recipient."""
+_PEOPLE = ("user", "assistant")
+_BODY_ENDS = re.compile(r"<\|(?:start|end|channel|call|return|eom)\|>")
+_TAILS = re.compile(r"(?:\s*<\|(?:end|call|return|eom)\|>)*")
+_PREFIX = re.compile(r"\s*<(?P<prefix>\w{1,20}:)parameter\b")
+_MARKUP = re.compile(r"<(?!\|)")
+_STRIPPED = re.compile(
+    r"\s*(?:assistant)?(?:analysis(?=.*assistant(?:commentary\s+to=|final|analysis))"
+    r"|commentary\s+to=functions\.)",
+    re.DOTALL,
+)
+_PART = re.compile(
+    r"\s*(?:assistant)?(?P<channel>analysis|commentary|final)"
+    r"(?:\s+to=(?P<name>[\w.:-]{1,200})\s*(?:json|code)?\s*)?"
+)
+_NEXT_PART = re.compile(r"assistant(?=analysis|commentary|final)")
+
+
+def read_message(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
+    """Read a message to a declared tool."""
+    headless = _HEADLESS.match(scan.text) if start == 0 else None
+    header_start = headless.end() if headless else start
+    header = _HEADER.match(scan.text, header_start)
+    recipients = _TO.findall(scan.text, start, header.end()) if header else []
+    recipient = next((name for name in recipients if name not in _PEOPLE), None)
+    if header is None or recipient is None:
+        return None
+    name = tools.name_of(recipient)
+    if name is None and tools.undeclared:
+        name = ""
+    if name is None:
+        return None
+    if not header["message"]:
+        return CallSpan([TextCall(name, CutOff(""))], len(scan.text))
+    body_start = scan.space(header.end())
+    if _MARKUP.match(scan.text, body_start) and not _PREFIX.match(scan.text, body_start):
+        return None  # the body is a call in other markup
+    call, end = _call_at(scan, header.end(), name, tools)
+    tails = _TAILS.match(scan.text, end)
+    if tails is not None:
+        end = tails.end()
+    return CallSpan([call], end)
+
+
+def _call_at(scan: Scan, start: int, name: str, tools: ToolTable) -> tuple[TextCall, int]:
+    """Return the call whose body begins at a position, and the end of the body."""
+    prefix = _PREFIX.match(scan.text, start)
+    if prefix is not None:
+        tags = parameter_tags(prefix)
+        args, end, is_closed = parameters_at(scan, start, tools.schema_of(name), tags)
+        if is_closed is None:
+            return TextCall(name, CutOff(scan.text[start:])), end
+        return TextCall(name, args), end
+    body_start = scan.space(start)
+    try:
+        _, value_end = scan.value_at(body_start)
+    except ValueError:
+        value_end = body_start
+    # A string of the arguments may hold any token, so the body ends after its JSON.
+    body_end = scan.search(_BODY_ENDS, value_end)
+    if body_end is not None:
+        return TextCall(name, scan.text[body_start : body_end.start()].strip()), body_end.start()
+    raw = scan.text[body_start:].strip()
+    if is_open(raw, 0):
+        return TextCall(name, CutOff(raw)), len(scan.text)
+    if value_end > body_start:
+        return TextCall(name, scan.text[body_start:value_end]), value_end
+    return TextCall(name, raw), len(scan.text)
+
+
+def read_headless(scan: Scan, tools: ToolTable) -> tuple[list[str], list[TextCall], int] | None:
+    """Read a text whose first header lost tokens: thoughts, calls, and where the answer begins."""
+    headless = _HEADLESS.match(scan.text)
+    if headless is not None:
+        span = read_message(scan, 0, tools)
+        return ([], span.calls, span.end) if span else ([], [], headless.end())
+    if not _STRIPPED.match(scan.text):
+        return None
+    thoughts = list[str]()
+    calls = list[TextCall]()
+    cursor = 0
+    while message := _PART.match(scan.text, cursor):
+        name = tools.name_of(message["name"]) if message["name"] else None
+        if name is None and message["channel"] != "analysis":
+            return thoughts, calls, message.end()
+        if name is not None:
+            with suppress(ValueError):
+                _, cursor = scan.value_at(message.end())
+                calls.append(TextCall(name, scan.text[message.end() : cursor]))
+                continue
+        following = scan.search(_NEXT_PART, message.end())
+        cursor = following.start() if following else len(scan.text)
+        body = scan.text[message.end() : cursor]
+        if name is None:
+            thoughts.append(body)
+            continue
+        raw = body.strip()
+        is_cut = not following and is_open(raw, 0)
+        arguments = CutOff(raw) if is_cut else raw
+        calls.append(TextCall(name, arguments))
+    return thoughts, calls, cursor
+
+
+HARMONY = Rule(
+    r"<\|(?:start|channel|message)\|>\s*(?:[^\s<>]{1,200}(?:\s+[^\s<>]{1,200}){0,5}\s*)?(?:<|\Z)",
+    read_message,
+)

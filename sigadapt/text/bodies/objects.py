@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, RepeatedKeys, cut, is_object
-from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, ToolTable
+from sigadapt.text.contract import COMMENT, MOST_CALLS, CallSpan, Members, Scan, TextCall, ToolTable
 from sigadapt.text.quotations import without_closers
-from sigadapt.text.scan import COMMENT, Members, Scan
 
 NAMES = ("name", "tool_name", "function_name", "function", "tool")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")

@@ -19,12 +19,12 @@ from sigadapt.text.contract import (
     CallSpan,
     CallsToWrite,
     Rule,
+    Scan,
     TextCall,
     ToolTable,
     with_closer,
 )
-from sigadapt.text.prose import announces_example
-from sigadapt.text.scan import Scan
+from sigadapt.text.quotations import announces_example
 
 _NAME = r"\w(?:[\w.-]|\\_){0,127}"  # models escape underscores for Markdown
 _HEAD = re.compile(rf"(?P<name>{_NAME})\s*\(")

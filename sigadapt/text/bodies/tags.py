@@ -22,12 +22,12 @@ from sigadapt.text.contract import (
     MOST_PARAMETERS,
     CallSpan,
     CallsToWrite,
+    Scan,
     TextCall,
     ToolTable,
     Writer,
     as_written,
 )
-from sigadapt.text.scan import Scan
 from sigadapt.text.written_values import NO_TEXT, property_of, text_of_value, value_of
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)

@@ -21,8 +21,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, cut, decode, is_array, is_object, object_of
 from sigadapt.text.bodies.pythonic import calls_at
-from sigadapt.text.contract import CallSpan, TextCall, TextFormat, ToolTable
-from sigadapt.text.scan import Scan
+from sigadapt.text.contract import CallSpan, Scan, TextCall, TextFormat, ToolTable
 from sigadapt.text.written_values import property_of, value_of
 
 _KEYS = {"version", "defaults", "start_anchor", "start_anchor_pattern", "fields"}

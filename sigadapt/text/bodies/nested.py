@@ -1,8 +1,16 @@
-"""Calls as `call:NAME{key:value,...}`: Gemma 4 and FunctionGemma.
+"""Arguments that nest as objects do, typed by the declared schema: Gemma's braces, MiniMax M3's elements.
 
-Keys are bare, strings stand between markers (`<|"|>`, `<escape>`), numbers, true, false, null, objects and
-lists are written as such. Models lose markers: strings in JSON's or in single quotes and bare words are read
-too, typed by the declared schema, and a string whose marker was never closed ends where the call does.
+    <|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>
+    ]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Paris]<]minimax[>[</city>]<]minimax[>[</invoke>
+
+Braces (Gemma 4, FunctionGemma): keys are bare, strings stand between markers (`<|"|>`, `<escape>`), and
+numbers, constants, objects and lists are written as in JSON. Models lose markers: strings in JSON's or in
+single quotes and bare words are read too, and a string whose marker was never closed ends where the call
+does.
+
+Elements: one element an argument. A token stands before each tag, so values may hold anything else. The
+schema says which elements are lists (of `item`), and text beside elements goes under `$text`, as the servers
+do.
 """
 
 import json
@@ -11,13 +19,12 @@ from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, ToolTable
-from sigadapt.text.scan import Scan
+from sigadapt.text.contract import MOST_CALLS, CallSpan, Rule, Scan, TextCall, ToolTable, as_written
 from sigadapt.text.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 
-_LEVELS = 60
+_MOST_LEVELS = 60
 _PART = 3  # characters of a marker that are no text
-_HEAD = re.compile(r"\s*(?:call)?:\s*(?P<name>[\w.:-]{1,128})\s*(?=\{)")
+_BRACES_HEAD = re.compile(r"\s*(?:call)?:\s*(?P<name>[\w.:-]{1,128})\s*(?=\{)")
 _KEY = re.compile(r"\s*(?P<key>[^\s:{}\[\],<>\"']{1,200})\s*:")
 _QUOTED_KEY = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*")\s*:', re.DOTALL)
 _QUOTED = re.compile(r"""(["'])(?:(?!\1)[^\\]|\\.)*\1""", re.DOTALL)
@@ -83,7 +90,7 @@ class _ValueReader:
 
     def value_at(self, start: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
         """Read a value."""
-        if level > _LEVELS:
+        if level > _MOST_LEVELS:
             raise _InvalidValue
         value_start = self._space(start)
         if self.text.startswith(self.string, value_start):
@@ -141,7 +148,7 @@ class Braces:
     """Calls between two marks, whose strings stand between a mark of their own."""
 
     def __init__(self, call: str, call_end: str, string: str) -> None:
-        self.head = re.escape(call) + _HEAD.pattern
+        self.head = re.escape(call) + _BRACES_HEAD.pattern
         self._call = call
         self._call_end = call_end
         self._string = string
@@ -150,7 +157,7 @@ class Braces:
         """Read the calls after the marker."""
         calls = list[TextCall]()
         cursor = start + len(self._call)
-        while len(calls) <= MOST_CALLS and (head := _HEAD.match(scan.text, cursor)):
+        while len(calls) <= MOST_CALLS and (head := _BRACES_HEAD.match(scan.text, cursor)):
             name = tools.name_of(head["name"])
             if name is None:
                 break
@@ -175,3 +182,91 @@ class Braces:
         while scan.text.startswith("}", cursor):  # stray braces
             cursor += 1
         return CallSpan(calls, cursor)
+
+
+TOKEN = "]<]minimax[>["  # noqa: S105  (a token of a language)
+_T = re.escape(TOKEN)
+_HEAD = re.compile(rf"{_T}<invoke name=\"(?P<name>[^\"\n]{{1,200}})\">")
+_TAG = re.compile(rf"{_T}<(?P<end>/?)(?P<key>[^<>/\n][^<>\n]{{0,200}})>")
+_LEVELS = 200
+
+
+class _Element:
+    """An element that is open: its key, where its body begins, its children, and its text."""
+
+    def __init__(self, key: str, start: int) -> None:
+        self.key = key
+        self.start = start
+        self.children: list[tuple[_Element, int]] = []
+        self.texts: list[str] = []
+
+
+def read_elements(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
+    """Read one call."""
+    head = _HEAD.match(scan.text, start)
+    name = tools.name_of(head["name"]) if head else None
+    if head is None or name is None:
+        return None
+    root = _Element("invoke", head.end())
+    elements = [root]
+    text_start = head.end()
+    for tag in _TAG.finditer(scan.text, head.end()):
+        elements[-1].texts.append(scan.text[text_start : tag.start()])
+        text_start = tag.end()
+        if not tag["end"]:
+            if tag["key"].startswith("invoke ") or len(elements) > _LEVELS:
+                break
+            elements.append(_Element(tag["key"], tag.end()))
+            continue
+        if tag["key"] != elements[-1].key:
+            break
+        element = elements.pop()
+        if element is root:
+            schema = tools.schema_of(name)
+            return CallSpan([TextCall(name, _members(root, schema, schema, scan.text))], text_start)
+        elements[-1].children.append((element, tag.start()))
+    end = scan.earliest((f"{TOKEN}</invoke>",), head.end())
+    return CallSpan([as_written(scan, name, start, end)], end)
+
+
+def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:
+    pairs = list[tuple[str, Any]]()
+    values: dict[str, list[Any]] = {}
+    for child, end in element.children:
+        property_schema = property_of(schema, child.key, root)
+        values.setdefault(child.key, []).append(_value(child, end, property_schema, root, text))
+    for key, same_key_values in values.items():
+        types = types_of(property_of(schema, key, root), root)
+        if len(same_key_values) > 1 and (not types or "array" in types):  # elements of one name are a list
+            pairs.append((key, same_key_values))
+        else:
+            pairs.extend((key, value) for value in same_key_values)
+    loose_text = "".join(element.texts)
+    if loose_text.strip():
+        key = "$text"
+        while any(key == present for present, _ in pairs):
+            key = f"${key}"
+        pairs.append((key, loose_text))
+    return object_of(pairs)
+
+
+def _value(element: _Element, end: int, schema: Any, root: Json, text: str) -> Any:
+    types = types_of(schema, root)
+    if not element.children or (types and types <= {"string", "null"}):
+        return value_of(text[element.start : end], schema, root)
+    if "array" in types and {child.key for child, _ in element.children} == {"item"}:
+        items = _item_schema(schema)
+        return [_value(child, child_end, items, root, text) for child, child_end in element.children]
+    return _members(element, schema, root, text)
+
+
+def _item_schema(schema: Any) -> Any:
+    """Return the schema of a list's items; None if it has none."""
+    outer: Json = schema if is_object(schema) else {}
+    for subschema in (outer, *outer.get("anyOf", ()), *outer.get("oneOf", ())):
+        if is_object(subschema) and "items" in subschema:
+            return subschema["items"]
+    return None
+
+
+ELEMENTS = Rule(_HEAD.pattern, read_elements)
