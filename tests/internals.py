@@ -20,8 +20,7 @@ from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tok
 from sigadapt.signatures.sources import runnable
 from sigadapt.signatures.tool_index import ToolIndex
 from sigadapt.signatures.tool_results import function_calls
-from sigadapt.testing.exchange import Response
-from sigadapt.testing.server import Server
+from sigadapt.testing.server import Response, Server
 from sigadapt.text.calls_field import Layout
 from sigadapt.text.contract import Scan
 from sigadapt.text.formats import FORMATS

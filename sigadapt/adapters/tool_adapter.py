@@ -25,8 +25,8 @@ from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import describe, form_of, in_own_words
 from sigadapt.adapters.response.text_choice import chosen_formats
 from sigadapt.dspy_boundary.contract import rows_of
+from sigadapt.dspy_boundary.current_run import tracer_here
 from sigadapt.dspy_boundary.internals import planned, shown_scope
-from sigadapt.dspy_boundary.tracer import tracer_here
 from sigadapt.errors import InvalidOption, ToolCallParseError
 from sigadapt.signatures.awaiting import arun, run
 

@@ -15,11 +15,10 @@ import typer
 from dspy.utils.exceptions import LMError
 
 from sigadapt import __version__
-from sigadapt.commands.arguments import sentence
 from sigadapt.commands.demo import demo
-from sigadapt.commands.printing import complain
 from sigadapt.commands.read import read
 from sigadapt.commands.show import show
+from sigadapt.commands.terminal import complain, sentence
 from sigadapt.errors import SigadaptError
 
 USAGE = 2

@@ -14,8 +14,18 @@ import dspy
 import typer
 
 from sigadapt import ChatAdapter, ToolCallParseError, ToolCalls, ToolDecls
-from sigadapt.commands.arguments import WIRE_NAMES, EngineOption
-from sigadapt.commands.printing import CODE, AsJson, calls_document, emit, layout, quiet, say, waiting
+from sigadapt.commands.terminal import (
+    CODE,
+    WIRE_NAMES,
+    AsJson,
+    EngineOption,
+    calls_document,
+    emit,
+    layout,
+    quiet,
+    say,
+    waiting,
+)
 from sigadapt.display.places import printable
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json

@@ -1,21 +1,38 @@
-"""The program that a command runs for a signature or a module, and values for what it takes."""
+"""The program that a command runs for a signature or a module, and the request that a provider would get.
+
+The real adapter and the real `dspy.LM` make the request. `dspy.LM` is pointed at a server on this machine,
+which records the first request whatever its path, and answers where it knows the wire. So the request is
+what the provider would get, byte for byte.
+"""
 
 import inspect
 import json
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import dspy
 from pydantic.fields import FieldInfo
 
-from sigadapt import ToolDecls
+from sigadapt import ToolDecl, ToolDecls
+from sigadapt.adapters.hooks import HookContext
+from sigadapt.adapters.lm.routes import route_of
+from sigadapt.adapters.passes.prompts import PROMPTED
 from sigadapt.adapters.plan import plan_of
+from sigadapt.commands.terminal import WIRE_NAMES, sentence
 from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.errors import InvalidOption
+from sigadapt.providers.wire.values import an_object, objects
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object
+from sigadapt.server_tools import McpServer
 from sigadapt.signatures.provider_tools import NativeTool
+from sigadapt.testing import WIRES, Answer
+from sigadapt.testing.server import Response, Server, read, write
+from sigadapt.testing.wires import wire_at
+from sigadapt.trust.echoes import Echoes
 
 
 class Program(NamedTuple):
@@ -186,3 +203,143 @@ def _for_dspy(decls: ToolDecls) -> list[Any]:
         raise NotImplementedError
 
     return [replace(decl, func=decl.func or never).to_dspy() for decl in decls]
+
+
+_ADAPTATION_FIELDS = ("action", "field", "reason")
+
+
+def sent_to(
+    model: str,
+    settings: Mapping[str, Any],
+    adapter_with: Callable[..., Any],
+    program: Callable[[], Any],
+    count: Callable[[str], int],
+) -> tuple[Json, list[str]]:
+    """Return the document of the first request that a provider would get, and the names of its tools."""
+    catch = _Catch()
+    server = Server(catch.respond)
+    error: str | None = None
+    lm: Any = None
+    wire = "?"
+    try:
+        options: dict[str, Any] = {"api_key": "loopback", "cache": False, "num_retries": 0, **settings}
+        route = route_of(dspy.LM(model, **options), {})
+        wire = route.wire if route.client == "lm15" else f"{route.client}/{route.wire}"
+        suffix = WIRES[WIRE_NAMES[route.wire]].suffix if route.wire in WIRE_NAMES else ""
+        lm = dspy.LM(model, **options, api_base=server.url + suffix)
+        hook = SimpleNamespace(after_choice=catch.note, on_error=catch.note)
+        with dspy.context(lm=lm, adapter=adapter_with(hooks=[hook])):
+            program()
+    except Exception as raised:  # the answer is not one to the question; the request counts
+        error = sentence(raised)
+    finally:
+        server.stop()
+    if catch.body is not None:
+        error = None
+    elif error is None:
+        error = "the program sent no request"
+    context = catch.context if catch.body is not None else None
+    entries = context.decls.entries if context else ()
+    tokens: list[str] = []
+    tools: list[str] = []
+    for entry in entries:
+        tools.append(entry.name if isinstance(entry, ToolDecl) else entry.kind)
+        if isinstance(entry, McpServer) and entry.token:
+            tokens.append(entry.token)
+    body: Any = Echoes(tokens).hidden_in(catch.body, (), {})
+    changes = context.changes if context else ()
+    adaptations: list[Any] = []
+    if catch.body is not None and lm.history:
+        adaptations = lm.history[0].get("adaptations") or []
+    rows = weights(body, count) if body else []
+    document: Json = {
+        "model": model,
+        "wire": wire,
+        "path": catch.path,
+        "error": error,
+        "prompted": any(change.why == PROMPTED for change in changes),
+        "changes": [change._asdict() for change in changes],
+        "adaptations": [
+            {name: str(getattr(change, name)) for name in _ADAPTATION_FIELDS} for change in adaptations
+        ],
+        "bytes": sum(weight["bytes"] for weight in rows),
+        "tokens": sum(weight["tokens"] for weight in rows),
+        "weights": rows,
+        "body": body,
+    }
+    return document, tools
+
+
+class _Catch:
+    """The first request that reaches the server, and the record of the call that sent it."""
+
+    def __init__(self) -> None:
+        self.path: str | None = None
+        self.body: Json | None = None
+        self.context: HookContext | None = None
+
+    async def respond(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Response:
+        """Keep the first request, and answer any."""
+        if self.body is None:
+            self.path = path
+            self.body = json.loads(content)
+        row = wire_at(path)
+        if row is None:  # no client tries again after a 418
+            return Response(418, "application/json", [b'{"error": {"message": "recorded, not answered"}}'])
+        return write(Answer(text="recorded"), row, read(1, row, path, {}, content))
+
+    def note(self, _: object, context: HookContext) -> None:
+        """Keep the record of the first call."""
+        if self.context is None:
+            self.context = context
+
+
+_TOOL_MEMBERS = ("tools", "toolConfig")
+_MESSAGE_MEMBERS = ("messages", "input", "contents")
+_LEAST = 40  # bytes of a field that has a row of its own
+
+
+def weights(body: Json, count: Callable[[str], int]) -> list[Json]:
+    """Return what each tool, message and long field weigh, in bytes and tokens; small fields are one part."""
+    heavy: list[Json] = []
+    small: Json = {}
+    for key, value in body.items():
+        rows = [_weight(name, part, count) for name, part in _parts_of(key, value)]
+        # Gemini's `toolConfig` holds settings only, so it has no row of a tool.
+        if not rows or (rows[0]["part"] == key and rows[0]["bytes"] < _LEAST):
+            small[key] = value
+        else:
+            heavy += rows
+    if small:
+        heavy.append(_weight(", ".join(small), small, count))
+    return heavy
+
+
+def _parts_of(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of a field, each with its name; each tool alone, also out of one that holds several."""
+    if key in _TOOL_MEMBERS and value is not None:
+        for tool in _tools_in(value):
+            yield f"tool {_name_of(tool)}", tool
+    elif key in _MESSAGE_MEMBERS and is_array(value):
+        for number, row in enumerate(objects(value), 1):
+            yield f"message {number}, {row.get('role') or row.get('type') or '?'}", row
+    else:
+        yield key, value
+
+
+def _tools_in(value: Any) -> Iterator[Json]:
+    """Yield the tools of a body's field: each of several functions that one entry declares."""
+    entries = value.get("tools") if is_object(value) else value
+    for entry in objects(entries):
+        functions = objects(entry.get("functionDeclarations") or entry.get("function_declarations"))
+        yield from functions or [entry]
+
+
+def _name_of(tool: Json) -> Any:
+    declaration = an_object(tool.get("function")) or an_object(tool.get("toolSpec")) or tool
+    return declaration.get("name") or declaration.get("type") or next(iter(declaration), "?")
+
+
+def _weight(name: str, value: Any, count: Callable[[str], int]) -> Json:
+    text = compact(value)
+    return {"part": name, "bytes": len(text.encode(errors="replace")), "tokens": count(text)}

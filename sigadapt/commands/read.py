@@ -13,8 +13,16 @@ from sigadapt import ToolCalls, ToolDecls
 from sigadapt.adapters.passes.names import aliases
 from sigadapt.adapters.response.choice import Choice, choice_from_stream, choices_from_response
 from sigadapt.adapters.response.typed_calls import with_declared_names
-from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of
-from sigadapt.commands.printing import AsJson, calls_document, draw, emit, say
+from sigadapt.commands.terminal import (
+    AsJson,
+    McpOption,
+    ToolsOption,
+    calls_document,
+    decls_of,
+    draw,
+    emit,
+    say,
+)
 from sigadapt.display.rendering import rendered_answer
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.providers import PROVIDERS, ROUTES, provider_named

@@ -1,7 +1,7 @@
 """Show the exact request that each provider would get, what was changed on the way, and what it weighs.
 
-Nothing leaves the machine: `sending.py` catches each request. Of tools alone, without a program, it says what
-each provider would refuse or change (`tool_report.py`).
+Nothing leaves the machine: `programs.py` catches each request. Of tools alone, without a program, it says
+what each provider would refuse or change (`tool_report.py`).
 """
 
 import re
@@ -14,20 +14,25 @@ from typing import Annotated, Any, Literal, TypeAlias
 import typer
 
 from sigadapt.adapters.lm.over_litellm.engines import token_counter
-from sigadapt.commands.arguments import (
+from sigadapt.commands.programs import Program, program_of, sent_to
+from sigadapt.commands.terminal import (
     ADAPTERS,
+    CODE,
     AdapterOption,
+    AsJson,
     EngineOption,
     InputOption,
     McpOption,
     ModeOption,
     ToolsOption,
     decls_of,
+    emit,
+    layout,
+    quiet,
+    say,
     signature_of,
+    waiting,
 )
-from sigadapt.commands.printing import CODE, AsJson, emit, layout, quiet, say, waiting
-from sigadapt.commands.programs import Program, program_of
-from sigadapt.commands.sending import sent_to
 from sigadapt.commands.tool_report import report
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.provider_tools import NativeTool

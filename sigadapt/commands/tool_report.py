@@ -14,8 +14,7 @@ from sigadapt import SigadaptError, ToolDecl, ToolDecls
 from sigadapt.adapters.passes.order import lower
 from sigadapt.adapters.passes.server_tools import with_server_tools
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.commands.arguments import sources_of
-from sigadapt.commands.printing import counted, emit, say, waiting
+from sigadapt.commands.terminal import counted, emit, say, sources_of, waiting
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import ROUTES
 from sigadapt.providers.route import Route

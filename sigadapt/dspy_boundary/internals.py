@@ -39,8 +39,7 @@ from dspy.streaming.streaming_listener import StreamListener
 from dspy.utils import callback, callback_context
 
 from sigadapt.dspy_boundary.contract import ReActV2, prepared_call
-from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
-from sigadapt.dspy_boundary.tracer import tracer_here
+from sigadapt.dspy_boundary.current_run import current_ledger, open_turn, tracer_here
 from sigadapt.dspy_boundary.whole_answers import whole_answers
 
 _execution: Any = execution

@@ -8,23 +8,27 @@ c. What the model said without a result or an answer in between is one turn of t
 d. A turn under way that ends with the model stands in the history: nobody has asked since.
 e. Instructions inside of the conversation are parts of the question beside them, of the type `instructions`;
    after results, they begin a turn of their own. So they go out in their place again.
+f. A file of a result that stands in a message of the user goes back into the result. Most wires have no
+   place for an image in a result, so sigadapt sends it after the results of the turn
+   (`adapters/passes/results.py`). Read as what a person said, it would begin another question.
 """
 
-from collections.abc import Callable
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.typed_calls import typed_calls
-from sigadapt.logs.attachments import with_attachments
-from sigadapt.logs.unanswered import UnansweredCalls
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.recorded import Question, RecordedResult, Recording
 from sigadapt.providers.wire.values import in_paragraphs, join_texts
-from sigadapt.schemas.json_values import Json, cut, pointer
+from sigadapt.schemas.json_values import Json, compact, cut, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.tool_results.content import PLACED, Part, as_content
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -168,3 +172,167 @@ def _result(call: ToolCall | InvalidToolCall, recorded: RecordedResult | None) -
     return ToolResult(
         call_id=call.id, name=name, is_error=recorded.failed, value=recorded.parts, is_content=True
     )
+
+
+_Key: TypeAlias = tuple[str, Any]
+
+
+class _Waiting(NamedTuple):
+    turn: int
+    position: int
+    call_id: str
+    answers: dict[str, RecordedResult]  # of its turn, by the calls' ids
+
+    @property
+    def is_answered(self) -> bool:
+        return self.call_id in self.answers
+
+
+class UnansweredCalls:
+    """The calls without a result so far. A result takes the first call of the latest turn that it fits."""
+
+    def __init__(self) -> None:
+        # By a key, one queue for each turn, the latest turn last.
+        self._queues: dict[_Key, list[deque[_Waiting]]] = defaultdict(list)
+        self._turn = 0
+        self._position = 0
+
+    def begin_turn(self) -> None:
+        """Begin the calls of another turn."""
+        self._turn += 1
+        self._position = 0
+
+    def add(self, call: ToolCall | InvalidToolCall, sent_id: Any, answers: dict[str, RecordedResult]) -> None:
+        """Add a call of the turn.
+
+        Args:
+            call: the call.
+            sent_id: the id that it had in the request, if any.
+            answers: where a result of it goes, by `call.id`.
+        """
+        waiting = _Waiting(self._turn, self._position, call.id, answers)
+        self._position += 1
+        # A result without an id fits by the name, and so does one with an id if the call had none.
+        id_key = ("id", _hashable(sent_id)) if sent_id else ("name of none", call.name)
+        for key in (("name", call.name), id_key):
+            queues = self._queues[key]
+            if not queues or queues[-1][0].turn != self._turn:
+                queues.append(deque())
+            queues[-1].append(waiting)
+
+    def answer(self, result: RecordedResult) -> bool:
+        """Give a result to its call; return whether there is one."""
+        name = _hashable(result.name)
+        keys: list[_Key] = [("name", name)]
+        if result.id:
+            keys = [("id", _hashable(result.id)), ("name of none", name)]
+        candidates = [waiting for waiting in map(self._next, keys) if waiting is not None]
+        if not candidates:
+            return False
+        call = max(candidates, key=lambda waiting: (waiting.turn, -waiting.position))
+        call.answers[call.call_id] = result
+        return True
+
+    def _next(self, key: _Key) -> _Waiting | None:
+        """Return the first unanswered call of the latest turn that has one under a key."""
+        queues = self._queues.get(key, [])
+        while queues:
+            queue = queues[-1]
+            while queue and queue[0].is_answered:
+                queue.popleft()
+            if queue:
+                return queue[0]
+            queues.pop()
+        return None
+
+
+def _hashable(value: Any) -> Any:
+    """Return a text as it is, and any other JSON as its text."""
+    return value if isinstance(value, str) or value is None else ("json", compact(value))
+
+
+# "Attachment 1: image 1 of result 2 (shot)" is a text before each file; Ollama has one text for all files.
+_LABEL = re.compile(r"Attachment (\d{1,9}): (.{1,300}?) of result (\d{1,9}) \([^()]{0,200}\)")
+# A result names its files, `[image 1, attachment 1 below]`, or `[image 1]` in JSON. Gemini has no labels.
+_NAME = re.compile(rf"\[(?:{'|'.join(sorted(PLACED))}) \d{{1,9}}(?:[:,] [^\[\]]{{0,300}})?\]")
+
+_Said: TypeAlias = Question | Reading | RecordedResult
+
+
+class _Place(NamedTuple):
+    """Where a file belongs."""
+
+    result: int  # the index among the turn's results
+    name: str  # the text that stands for the file
+    label: str = ""
+
+
+def with_attachments(recorded: Iterable[_Said]) -> list[_Said]:
+    """Return the turns of a recording, each result with its files."""
+    turns: list[_Said] = []
+    results: list[RecordedResult] = []  # those at the end of the turns
+    for kind, group in groupby(recorded, type):
+        items: list[Any] = [*group]
+        if kind is Question and results:
+            parts = _other_parts([part for question in items for part in question.parts], results)
+            items = [Question(parts)] if parts else []
+        turns += results
+        results = []
+        if kind is RecordedResult:
+            results = items
+        else:
+            turns += items
+    return turns + results
+
+
+def _other_parts(parts: list[Part], results: list[RecordedResult]) -> list[Part]:
+    """Put each file that belongs to a result into it, and return the other parts."""
+    others: list[Part] = []
+    labeled: deque[_Place] = deque()
+    unlabeled = deque(_named_places(results))
+    for part in parts:
+        is_file = part["type"] in PLACED
+        labels: list[_Place] = []
+        if part["type"] == "text":
+            labels = [*_labels_in(part["text"], len(results))]
+            unlabeled.clear()  # files without labels follow the results at once
+        if labels:
+            labeled += labels
+        elif is_file and (labeled or unlabeled):
+            place = (labeled or unlabeled).popleft()
+            results[place.result] = _with_file(results[place.result], part, place.name)
+        else:
+            others.append(part)
+    return [*({"type": "text", "text": place.label} for place in labeled), *others]
+
+
+def _labels_in(text: str, count: int) -> Iterator[_Place]:
+    """Yield the places that a text labels, if it holds nothing but labels of so many results."""
+    labels = [*_LABEL.finditer(text)]
+    if "".join(label[0] for label in labels) != text:
+        return
+    if not all(0 < int(label[3]) <= count for label in labels):
+        return
+    for label in labels:
+        yield _Place(int(label[3]) - 1, f"[{label[2]}, attachment {label[1]} below]", label[0])
+
+
+def _named_places(results: list[RecordedResult]) -> Iterator[_Place]:
+    """Yield the places of the files that results name and do not hold."""
+    for index, result in enumerate(results):
+        if result.parts is None:
+            text = result.value if isinstance(result.value, str) else compact(result.value)
+            for name in _NAME.findall(text):
+                yield _Place(index, name)
+
+
+def _with_file(result: RecordedResult, file: Part, name: str) -> RecordedResult:
+    """Return a result with a file: in its text where the file is named, else at the end."""
+    parts = as_content(result.value) if result.parts is None else result.parts
+    for n, part in enumerate(parts):
+        if part["type"] == "text" and name in part["text"]:
+            before, _, after = part["text"].partition(name)
+            texts_before = as_content(before.removesuffix("\n") or None)
+            texts_after = as_content(after.removeprefix("\n") or None)
+            return result._replace(parts=[*parts[:n], *texts_before, file, *texts_after, *parts[n + 1 :]])
+    return result._replace(parts=[*parts, file])

@@ -36,18 +36,18 @@ from sigadapt.providers.route import (
     member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.questions import as_written
-from sigadapt.providers.wire.reading import Part, Reading, details_in, finish_word, text_part
-from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
-from sigadapt.providers.wire.result_blocks import (
+from sigadapt.providers.wire.content_blocks import (
     IMAGES,
     PDF,
     PICTURES,
     TEXTS,
+    as_written,
     chat_block,
     decoded_text,
     text_in,
 )
+from sigadapt.providers.wire.reading import Part, Reading, details_in, finish_word, text_part
+from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
     JsonText,

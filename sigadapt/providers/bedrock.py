@@ -27,10 +27,9 @@ from sigadapt.providers.route import (
     member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.questions import only
+from sigadapt.providers.wire.content_blocks import PDF, PICTURES, chat_block, only
 from sigadapt.providers.wire.reading import Part, Reading, finish_word, text_part, with_reported_call
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording, Where
-from sigadapt.providers.wire.result_blocks import PDF, PICTURES, chat_block
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
     JsonText,

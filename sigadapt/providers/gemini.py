@@ -35,10 +35,9 @@ from sigadapt.providers.route import (
     member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.questions import as_written, part_of_question, text_of_file
+from sigadapt.providers.wire.content_blocks import as_written, chat_block, part_of_question, text_of_file
 from sigadapt.providers.wire.reading import Part, Reading, finish_word, text_part, with_reported_call
 from sigadapt.providers.wire.recorded import Recording
-from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.stream_parts import whole_arguments
 from sigadapt.providers.wire.values import (
     RawCall,

@@ -22,10 +22,9 @@ from sigadapt.providers.route import (
     member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
-from sigadapt.providers.wire.questions import only
+from sigadapt.providers.wire.content_blocks import PICTURES, chat_image, only
 from sigadapt.providers.wire.reading import Reading, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.recorded import Recording
-from sigadapt.providers.wire.result_blocks import PICTURES, chat_image
 from sigadapt.providers.wire.values import (
     RawCall,
     an_object,

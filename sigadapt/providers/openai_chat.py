@@ -39,7 +39,15 @@ from sigadapt.providers.route import (
     member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, price_in
-from sigadapt.providers.wire.questions import as_written, named_chat_block, only
+from sigadapt.providers.wire.content_blocks import (
+    PDF,
+    PICTURES,
+    as_written,
+    chat_block,
+    chat_text,
+    named_chat_block,
+    only,
+)
 from sigadapt.providers.wire.reading import (
     CUTTING,
     MALFORMED_CALLS,
@@ -52,7 +60,6 @@ from sigadapt.providers.wire.reading import (
     with_reported_call,
 )
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
-from sigadapt.providers.wire.result_blocks import PDF, PICTURES, chat_block, chat_text
 from sigadapt.providers.wire.stream_parts import fold
 from sigadapt.providers.wire.values import (
     RawCall,

@@ -4,7 +4,7 @@ Sources: OpenAI's API reference (the response object, its output items, the stre
 answers of OpenAI, DeepSeek and Bedrock's compatible API.
 
 Calls are `function_call` items, `custom_tool_call` items, whose arguments are free text, and the items of
-tools that the program runs (`openai_client_tools.py`); the id is the `call_id`. All other items (web and file
+tools that the program runs (`openai_tools.py`); the id is the `call_id`. All other items (web and file
 search, code interpreter, MCP) stay in `Choice.raw`: the provider ran them. Reasoning is the content
 of the `reasoning` items, else their summary. A stream ends with the whole response; the events before it are
 used only if that response is missing or empty.
@@ -21,11 +21,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sigadapt.providers.openai_client_tools import (
+from sigadapt.providers.openai_tools import (
     ANSWERED,
     APPROVAL,
     client_call,
     client_output,
+    in_namespaces,
     is_client_call,
     ran_by_xai,
     with_answered_marked,
@@ -48,8 +49,17 @@ from sigadapt.providers.route import (
     member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
-from sigadapt.providers.wire.namespaces import in_namespaces
-from sigadapt.providers.wire.questions import part_of_question, text_of_file
+from sigadapt.providers.wire.content_blocks import (
+    OFFICE,
+    PDF,
+    PICTURES,
+    TEXTS,
+    data_uri,
+    file_name,
+    part_of_question,
+    text_in,
+    text_of_file,
+)
 from sigadapt.providers.wire.reading import (
     CUTTING,
     UNENDED,
@@ -60,15 +70,6 @@ from sigadapt.providers.wire.reading import (
     text_part,
 )
 from sigadapt.providers.wire.recorded import Recording
-from sigadapt.providers.wire.result_blocks import (
-    OFFICE,
-    PDF,
-    PICTURES,
-    TEXTS,
-    data_uri,
-    file_name,
-    text_in,
-)
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
     FreeText,

@@ -61,7 +61,7 @@ class Provider:
 
     # A provider overrides what differs from these defaults. A `block` is one of a turn's state.
     name: str  # of the wire format, as in `choice_from_response(..., dialect=)`
-    telemetry = "openai"  # its name in traces; the registry that `telemetry.py` cites has them
+    telemetry = "openai"  # its name in traces; the registry that `providers/__init__.py` cites has them
     rows_key = "messages"  # the member of the body in which DSPy's engine writes the conversation
     path = ""  # of the requests, below the server's address, on a wire that DSPy's engine does not speak
     id_key = "id"  # under which a call has its id, on a wire whose streams lm15 reads

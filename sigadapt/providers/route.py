@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from sigadapt.providers.wire.questions import as_part, as_written
+from sigadapt.providers.wire.content_blocks import as_part, as_written
 from sigadapt.schemas.json_values import Json
 from sigadapt.schemas.strict import StrictRules
 
@@ -174,8 +174,8 @@ class Route(NamedTuple):
     names: IdentifierRules = IdentifierRules(PLAIN, 64)  # what a tool's name has to look like
     ids: IdentifierRules = IdentifierRules(UNSIGNED, 1_000)  # what a call's id has to look like
     templated: bool = False  # whether its server may read texts through a chat template
-    # Returns the block of a question for a content block that DSPy wrote (`wire/questions.py`), given it and
-    # the model's name; None if there is no such block or the client loses it.
+    # Returns the block of a question for a content block that DSPy wrote (`wire/content_blocks.py`), given it
+    # and the model's name; None if there is no such block or the client loses it.
     question_block: Callable[[Json, str], Json | None] = as_written
     # Returns a sentence on what the client may lose of a canonical Request in silence, and the way around it.
     caveat: Callable[[Json], str] | None = None

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import dspy
 import pydantic
 
+from sigadapt.dspy_boundary.current_run import tracer_here
 from sigadapt.dspy_boundary.internals import is_submit
-from sigadapt.dspy_boundary.tracer import tracer_here
 from sigadapt.errors import InputNeeded, InvalidHistory, InvalidToolDecl
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger

@@ -19,11 +19,10 @@ DSPy and LiteLLM each download a table of models once in a process. To make both
 the environment variable `LITELLM_LOCAL_MODEL_COST_MAP=True` before importing either.
 """
 
-from sigadapt.testing.answers import Answer, Call, Failure, LoopbackError, Reply
+from sigadapt.testing.answers import Answer, Call, Failure, LoopbackError, Received, Reply, Script
 from sigadapt.testing.chat_stores import check_chat_store
 from sigadapt.testing.provider import LoopbackProvider
 from sigadapt.testing.recording import Exchange, exchanges_in, forwarding
-from sigadapt.testing.script import Received, Script
 from sigadapt.testing.wires import WIRES
 from sigadapt.testing.wires.wire import Wire
 

@@ -9,11 +9,9 @@ from typing import Any
 
 from typing_extensions import Self
 
-from sigadapt.testing.answers import LoopbackError
-from sigadapt.testing.exchange import Response, read, refuse, write
+from sigadapt.testing.answers import LoopbackError, Received, Script, policy
 from sigadapt.testing.recording import record
-from sigadapt.testing.script import Received, Script, policy
-from sigadapt.testing.server import Server
+from sigadapt.testing.server import Response, Server, read, refuse, write
 from sigadapt.testing.wires import WIRES, wire_at
 from sigadapt.testing.wires.wire import Wire
 from sigadapt.trust.masking import LOOPBACK_KEY

@@ -17,9 +17,8 @@ import aiohttp
 
 from sigadapt.schemas.json_values import is_array, is_object, pointer
 from sigadapt.schemas.subschemas import key_of
-from sigadapt.testing.answers import Failure, LoopbackError, Reply
-from sigadapt.testing.exchange import Response
-from sigadapt.testing.script import Received
+from sigadapt.testing.answers import Failure, LoopbackError, Received, Reply
+from sigadapt.testing.server import Response
 from sigadapt.testing.stream_pieces import without_pieces
 from sigadapt.trust.echoes import Echoes
 from sigadapt.trust.masking import HARMLESS_QUERY, Masking, query_of

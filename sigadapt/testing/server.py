@@ -1,19 +1,23 @@
-"""The HTTP server of a loopback provider: aiohttp on 127.0.0.1, with its own thread and event loop."""
+"""HTTP of a loopback provider: requests become `Received`, replies a `Response`, which aiohttp serves.
+
+The server listens on 127.0.0.1, with its own thread and event loop.
+"""
 
 import asyncio
+import json
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from aiohttp import web
 
-from sigadapt.testing.exchange import Response
-
-Respond: TypeAlias = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Response]]
-"""Makes a response of method, path with query, headers and body; never raises."""
+from sigadapt.schemas.json_values import is_object
+from sigadapt.testing.answers import Answer, Failure, LoopbackError, Received, Reply, dumps
+from sigadapt.testing.wires import WIRES
+from sigadapt.testing.wires.wire import Wire
 
 _HOST = "127.0.0.1"
 _BACKLOG = 1024
@@ -21,6 +25,70 @@ _BACKLOG = 1024
 _GRACE = 0.1
 # How many functions of a script may block at once; the pool starts a thread for each as needed.
 _BLOCKED = 128
+JSON = "application/json"
+
+
+class Response(NamedTuple):
+    """An HTTP response; the body of a stream has one chunk for each event."""
+
+    status: int
+    content_type: str
+    chunks: list[bytes]
+
+
+Respond: TypeAlias = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Response]]
+"""Makes a response of method, path with query, headers and body; never raises."""
+
+
+def read(number: int, wire: Wire, path: str, headers: Mapping[str, str], content: bytes) -> Received:
+    """Parse a request; a LoopbackError says that its body is not a JSON object."""
+    try:
+        body = json.loads(content)
+    except ValueError:
+        body = None
+    if not is_object(body):
+        raise LoopbackError(f"the body sent to {path} is not a JSON object", code="unreadable_request")
+    match = wire.format.PATH.fullmatch(path)
+    groups = match.groupdict() if match else {}
+    return Received(
+        number=number,
+        wire=wire.name,
+        path=path,
+        headers={name.lower(): value for name, value in headers.items()},
+        body=body,
+        model=groups.get("model") or str(body.get("model", "")),
+        stream=wire.format.streams(path, body),
+    )
+
+
+def write(reply: Reply, wire: Wire, request: Received) -> Response:
+    """Write a reply in the wire's format, whole or streamed; a LoopbackError says that it cannot be."""
+    form = wire.format
+    if isinstance(reply, Answer):
+        if request.stream:
+            return Response(200, form.STREAM_TYPE, list(form.encode(form.stream(reply, request))))
+        return _whole(200, form.render(reply, request))
+    if isinstance(reply, Failure):
+        body = form.failure(reply.status, reply.message) if reply.body is None else reply.body
+        return _whole(reply.status, body)
+    if isinstance(reply, bytes):
+        content_type = form.STREAM_TYPE if request.stream else JSON
+        return Response(200, content_type, [reply])
+    if isinstance(reply, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a script may be untyped)
+        return _whole(200, reply)
+    raise LoopbackError(f"a script replies with Answer, Failure, dict or bytes, not {type(reply).__name__}")
+
+
+def refuse(error: Exception, wire: Wire | None) -> Response:
+    """Write an error of the script or of the request, in the wire's error shape, for the client to see."""
+    status = {"unknown_path": 404, "unreadable_request": 400}.get(getattr(error, "code", ""), 500)
+    form = (wire or WIRES["openai"]).format
+    return _whole(status, form.failure(status, f"loopback provider: {type(error).__name__}: {error}"))
+
+
+def _whole(status: int, body: Mapping[str, Any] | bytes) -> Response:
+    content = body if isinstance(body, bytes) else dumps(body).encode()
+    return Response(status, JSON, [content])
 
 
 class Server:

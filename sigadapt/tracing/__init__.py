@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import Self
 
-from sigadapt.dspy_boundary.tracer import Tracer, TracerPlace, tracer_here, tracers_of_process
+from sigadapt.dspy_boundary.current_run import Tracer, TracerPlace, tracer_here, tracers_of_process
 from sigadapt.errors import InvalidOption
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from sigadapt.adapters.response.choice import Choice, choice_from_response
 from sigadapt.dspy_boundary.contract import is_entry_of, sent_to_model
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded, SigadaptError
-from sigadapt.providers.telemetry import telemetry_name
+from sigadapt.providers import telemetry_name
 from sigadapt.signatures.tool_functions.open_call import CallStop
 from sigadapt.signatures.tool_results.tool_result import text_of_error as message_of
 from sigadapt.signatures.tool_results.tool_result import type_of_error
@@ -131,7 +131,7 @@ def _error_type(error: BaseException | str) -> str:
 
 
 class SpanTracer:
-    """Makes the spans of one tracer provider (`dspy_boundary/tracer.py` says when)."""
+    """Makes the spans of one tracer provider (`dspy_boundary/current_run.py` says when)."""
 
     def __init__(self, provider: trace.TracerProvider | None, *, content: bool) -> None:
         self._tracer = trace.get_tracer("sigadapt", tracer_provider=provider)

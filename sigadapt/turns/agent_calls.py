@@ -14,9 +14,8 @@ from typing import Any, NoReturn
 import dspy
 
 from sigadapt.dspy_boundary.contract import RefusableTool
-from sigadapt.dspy_boundary.current_run import open_turn, running_call
+from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, running_call, tracer_here
 from sigadapt.dspy_boundary.internals import SUBMIT
-from sigadapt.dspy_boundary.tracer import ToolCallSpan, tracer_here
 from sigadapt.errors import InvalidToolDecl, UnboundToolCall
 from sigadapt.schemas.json_values import is_object, is_sequence
 from sigadapt.signatures import mcp_servers

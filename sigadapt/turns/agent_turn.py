@@ -15,9 +15,8 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import format_error_for_lm
 
-from sigadapt.dspy_boundary.current_run import open_turn
+from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, tracer_here
 from sigadapt.dspy_boundary.internals import SUBMIT, report_agents, report_tools, settings
-from sigadapt.dspy_boundary.tracer import ToolCallSpan, tracer_here
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.schemas.json_values import without_halves
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls

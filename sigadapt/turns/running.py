@@ -16,9 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 import dspy
 
-from sigadapt.dspy_boundary.current_run import current_ledger, open_place
+from sigadapt.dspy_boundary.current_run import ToolCallSpan, Tracer, current_ledger, open_place, tracer_here
 from sigadapt.dspy_boundary.internals import settings
-from sigadapt.dspy_boundary.tracer import ToolCallSpan, Tracer, tracer_here
 from sigadapt.errors import InputNeeded
 from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import request_of_need

@@ -19,8 +19,8 @@ from sigadapt.dspy_boundary.internals import CLIENT_KEYS, model_info, select_bac
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_WIRE, CHAT, ROUTES
 from sigadapt.providers.route import OWN_ENGINE, IdentifierRules, ResultRules, Route
-from sigadapt.providers.wire.chat_templates import reads_template
-from sigadapt.providers.wire.questions import only
+from sigadapt.providers.wire.content_blocks import only
+from sigadapt.providers.wire.control_tokens import reads_template
 from sigadapt.schemas.caches import WeakCache
 
 NOTHING: Mapping[str, Any] = {}

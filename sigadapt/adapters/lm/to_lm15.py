@@ -19,9 +19,8 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.dspy_boundary import contract
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.route import OWN_ENGINE, Route
-from sigadapt.providers.wire.questions import part_of_question
+from sigadapt.providers.wire.content_blocks import part_of_question, text_in
 from sigadapt.providers.wire.recorded import MARKED
-from sigadapt.providers.wire.result_blocks import text_in
 from sigadapt.providers.wire.values import named_part
 from sigadapt.providers.wire.writing import arguments_of, functions_chosen
 from sigadapt.schemas.json_values import Json, as_unicode

@@ -24,8 +24,8 @@ from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.outputs import fault_of
 from sigadapt.adapters.passes.states import stores_nothing
 from sigadapt.adapters.response.choice import CandidateAnswer
+from sigadapt.dspy_boundary.current_run import RequestSpan, Tracer, tracer_here
 from sigadapt.dspy_boundary.internals import prepare_to_stream, send_to_stream, settings, streaming_to
-from sigadapt.dspy_boundary.tracer import RequestSpan, Tracer, tracer_here
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps

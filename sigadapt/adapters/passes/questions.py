@@ -16,7 +16,7 @@ from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers.route import Route
-from sigadapt.providers.wire.questions import part_of_question
+from sigadapt.providers.wire.content_blocks import part_of_question
 from sigadapt.providers.wire.values import kind_of
 from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, is_unicode
 from sigadapt.signatures.tool_results.content import MEDIA, name_of

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sigadapt.testing.answers import Answer
-from sigadapt.testing.script import Received
+from sigadapt.testing.answers import Answer, Received
 from sigadapt.testing.wires import openai_chat
 from sigadapt.testing.wires.wire import SSE, Event, calls_made, named_sse
 

@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from sigadapt.testing.answers import Answer
-from sigadapt.testing.script import Received
+from sigadapt.testing.answers import Answer, Received
 from sigadapt.testing.wires.wire import SSE, Event, sse
 
 PATH = re.compile(

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sigadapt.testing.answers import Answer, Call, dumps
-from sigadapt.testing.script import Received
+from sigadapt.testing.answers import Answer, Call, Received, dumps
 from sigadapt.testing.wires.wire import Event
 
 PATH = re.compile(r"/api/chat")

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sigadapt.providers.wire.values import an_object
-from sigadapt.testing.answers import Answer
-from sigadapt.testing.script import Received
+from sigadapt.testing.answers import Answer, Received
 from sigadapt.testing.wires.wire import SSE, Event, calls_made, sse
 
 PATH = re.compile(r"(/v1)?/chat/completions(\?.*)?")

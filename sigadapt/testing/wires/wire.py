@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from sigadapt.schemas.json_values import is_array, is_object
-from sigadapt.testing.answers import Answer, dumps
-from sigadapt.testing.script import Received
+from sigadapt.testing.answers import Answer, Received, dumps
 
 Event: TypeAlias = Mapping[str, Any]
 
