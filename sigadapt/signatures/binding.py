@@ -48,6 +48,12 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _OF_ALTERNATIVES = ("literal_error", "missing", "extra_forbidden", "enum")
 
 
+def function_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
+    """Return what to call a tool's function with; a Flaw if the arguments fit neither schema nor types."""
+    arguments = without_own_defaults(decl, args)
+    return decl.flaw_of(arguments) or bound_arguments(decl, arguments)
+
+
 def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
     """Turn arguments into Python values of the types that the declared callable's annotations name."""
     if decl.func is None:

@@ -17,7 +17,7 @@ from sigadapt.display.rendering import Displayable, rendered_call
 from sigadapt.errors import CallCode, InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, equal_json, is_object, without_halves
-from sigadapt.signatures.binding import bound_arguments, without_own_defaults
+from sigadapt.signatures.binding import function_arguments
 from sigadapt.signatures.calls.turn import NO_TURN, InvalidToolCall, Turn
 from sigadapt.signatures.confirmation import REJECTED, request_id
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of
@@ -98,11 +98,10 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
             True
         """
         tools = decls_of(decls)
-        args = without_own_defaults(tools[self.name], self.args) if self.name in tools else self.args
-        flaw = tools.flaw_of(self.name, args)
-        if flaw is None and self.name not in tools:  # a tool in a provider's own words
-            return dict(self.args)
-        values = bound_arguments(tools[self.name], args) if flaw is None else flaw
+        if self.name in tools:
+            values = function_arguments(tools[self.name], self.args)
+        else:  # without a flaw, it is a tool in a provider's own words
+            values = tools.flaw_of(self.name, self.args) or dict(self.args)
         if isinstance(values, Flaw):
             raise UnboundToolCall(refused(self, values))
         return values

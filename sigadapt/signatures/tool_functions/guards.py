@@ -2,10 +2,9 @@
 
 import logging
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
-from inspect import isawaitable
 from typing import Any
 
 from sigadapt.dspy_boundary.contract import keeps_trajectory
@@ -13,7 +12,8 @@ from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, compact, equal_json, type_of
-from sigadapt.signatures.binding import bound_arguments, without_own_defaults
+from sigadapt.signatures.awaiting import Steps, start
+from sigadapt.signatures.binding import function_arguments
 from sigadapt.signatures.confirmation import REJECTED, pin_of, question_for, with_approval
 from sigadapt.signatures.sources.annotations import jsonable
 from sigadapt.signatures.sources.runnable import (
@@ -37,14 +37,13 @@ from sigadapt.signatures.tool_functions.open_call import (
     take_open_call,
 )
 from sigadapt.signatures.tool_functions.tool_function import (
+    FunctionStep,
     ToolFunction,
     call_by_hand,
     function_of,
 )
 from sigadapt.signatures.tool_results.function_calls import (
-    arun_function,
     start_function,
-    with_timeout,
 )
 from sigadapt.signatures.tool_results.tool_output import NotedValue, edit_note
 from sigadapt.signatures.tool_results.tool_result import message_of
@@ -122,56 +121,41 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
     def ask_of(copy: ToolDecl) -> Any:
         return asking_first(with_fields(copy, func=decl.func), ask).func
 
-    guarded = GuardedFunction(func, partial(_ask_and_run, decl, func, ask))
+    def run(**kwargs: Any) -> Any:
+        return start(_ask_and_run(decl, func, ask, kwargs))
+
+    guarded = GuardedFunction(func, run)
     function = decl.func if asking is None else asking.behind
     asks = Asking(guarded, decl.requires_confirmation, decl.hooks, function, ask_of)
     setattr(guarded, ASKS_FIRST, asks)
     return with_fields(decl, func=guarded)
 
 
-def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs: Any) -> Any:
-    """Ask about a call if it needs a yes, and run it; awaitable, if `ask` is async."""
+def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, kwargs: Json) -> Steps[Any]:
+    """Ask about a call if it needs a yes, and run it."""
     current = take_open_call() or call_by_hand(decl, kwargs)  # here: `ask` may be awaited in another context
     args = {name: jsonable(value) for name, value in kwargs.items()}
     visible, question = question_for(decl, args)
-    as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
+    arguments = _agreed_arguments(decl, kwargs, args, visible, visible)
     if question is None:
         _open(current, decl, func, ask)
-        return with_timeout(start_function(func, as_sent, decl.timeout), decl.timeout)
+        return (yield FunctionStep(func, arguments, may_block=True, timeout=decl.timeout))
     original = deepcopy(visible)
-
-    def arguments_after(verdict: object) -> Json:
-        if verdict is False:
-            raise PermissionError(REJECTED)
-        if verdict is not True:
-            raise _asked_in_vain(decl, f"expected True or False, got {type_of(verdict)}")
-        _open(current, decl, func, ask, visible)
-        if equal_json(original, visible):
-            return as_sent
-        return _agreed_arguments(decl, kwargs, args, original, visible)
-
-    def with_note(value: Any) -> Any:
-        return value if equal_json(original, visible) else NotedValue(value, edit_note(visible))
-
-    async def with_note_later(value: Awaitable[Any]) -> Any:
-        return with_note(await value)
-
-    async def run_later(answer: Awaitable[object]) -> Any:
-        try:
-            verdict = await answer
-        except Exception as error:
-            raise _asked_in_vain(decl, message_of(error)) from error
-        return with_note(await arun_function(func, arguments_after(verdict), decl.timeout))
-
     try:
-        verdict: Any = ask(decl.name, visible, printable(question.hint, also="\n"))
+        hint = printable(question.hint, also="\n")
+        verdict: object = yield FunctionStep(partial(ask, decl.name, visible, hint), {})
     except Exception as error:
         raise _asked_in_vain(decl, message_of(error)) from error
-    if isawaitable(verdict):
-        return run_later(verdict)
-    value = start_function(func, arguments_after(verdict), decl.timeout)
-    value = with_timeout(value, decl.timeout)
-    return with_note_later(value) if isawaitable(value) else with_note(value)
+    if verdict is False:
+        raise PermissionError(REJECTED)
+    if verdict is not True:
+        raise _asked_in_vain(decl, f"expected True or False, got {type_of(verdict)}")
+    _open(current, decl, func, ask, visible)
+    is_edited = not equal_json(original, visible)
+    if is_edited:
+        arguments = _agreed_arguments(decl, kwargs, args, original, visible)
+    value = yield FunctionStep(func, arguments, may_block=True, timeout=decl.timeout)
+    return NotedValue(value, edit_note(visible)) if is_edited else value
 
 
 def _open(
@@ -207,9 +191,7 @@ def _asked_in_vain(decl: ToolDecl, reason: str) -> InvalidOption:
 
 def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, shown: Json, answer: Json) -> Json:
     """Return what to run the function with: what who decides saw, or made of it."""
-    arguments = without_own_defaults(decl, answer)
-    flaw = decl.flaw_of(arguments)
-    values = bound_arguments(decl, arguments) if flaw is None else flaw
+    values = function_arguments(decl, answer)
     if not equal_json(shown, answer):
         if isinstance(values, Flaw):
             raise PermissionError(f"The user changed the arguments. It was not run: {values.message}")

@@ -29,7 +29,7 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, cut, equal_json
 from sigadapt.signatures.awaiting import Steps, arun, start
-from sigadapt.signatures.binding import bound_arguments, types_of_function, without_own_defaults
+from sigadapt.signatures.binding import function_arguments, types_of_function
 from sigadapt.signatures.calls.tool_call import ToolCall, copy_of_call, mark_approved
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, pin_of, question_for
 from sigadapt.signatures.sources.runnable import by_name
@@ -50,30 +50,32 @@ from sigadapt.signatures.tool_results.function_calls import (
     arun_function,
     is_async,
     read_outcome,
-    sync_entry,
+    start_function,
     takes_context_first,
     with_first,
+    with_timeout,
 )
 from sigadapt.signatures.tool_results.tool_result import ToolResult, failure_in
 
 _LOG = logging.getLogger("sigadapt")
 
 
-class _FunctionStep(NamedTuple):
+class FunctionStep(NamedTuple):
     """Something to call, sync or async, before the steps go on."""
 
     function: Callable[..., Any]
     arguments: Json
     may_block: bool = False  # whether async code runs it in a thread
+    timeout: float | None = None
 
     def now(self) -> Any:
         """Call it; what it returns may be awaitable."""
-        return sync_entry(self.function)(**self.arguments)
+        return with_timeout(start_function(self.function, self.arguments, self.timeout), self.timeout)
 
     async def later(self) -> Any:
         """Call it without blocking the loop."""
         if self.may_block:
-            return await arun_function(self.function, self.arguments)
+            return await arun_function(self.function, self.arguments, self.timeout)
         value = self.function(**self.arguments)
         return await value if isawaitable(value) else value
 
@@ -156,7 +158,7 @@ class ToolFunction(TakesCall):
         """Return the value of the call: from elsewhere, of a hook, or of the function."""
         if call.source is not None:
             call.end()
-            return (yield _FunctionStep(call.source, {}, may_block=True))
+            return (yield FunctionStep(call.source, {}, may_block=True))
         before = yield from self._before(call, context)
         if isinstance(before, _HookValue):
             return before.value
@@ -191,7 +193,7 @@ class ToolFunction(TakesCall):
             call.wait([Need("result", result_hint(self._decl.name), args=call.changed_args)])
         try:
             function = with_first(self._func, context) if takes_context_first(self._func) else self._func
-            value = yield _FunctionStep(function, self._with_context(arguments, context), may_block=True)
+            value = yield FunctionStep(function, self._with_context(arguments, context), may_block=True)
         except Exception as error:
             call.end()
             recovery = yield from self._recover(call, context, error)
@@ -267,11 +269,8 @@ class ToolFunction(TakesCall):
 
     def _changed_arguments(self, call: OpenCall, changed_args: Json) -> Steps[Json]:
         """Return the arguments that hooks changed, as the function takes them."""
-        decl = self._decl
         args = yield from self._agreed_arguments(call, changed_args)
-        arguments = without_own_defaults(decl, args)
-        flaw = decl.flaw_of(arguments)
-        values = bound_arguments(decl, arguments) if flaw is None else flaw
+        values = function_arguments(self._decl, args)
         if not isinstance(values, Flaw):
             call.changed_args = args
             return values
@@ -295,7 +294,7 @@ class ToolFunction(TakesCall):
         need = Need("approval", hint, payload=payload, args=visible)
         if call.agree is None:
             call.wait([need])
-        verdict = yield _FunctionStep(call.agree, {"need": need}, may_block=True)
+        verdict = yield FunctionStep(call.agree, {"need": need}, may_block=True)
         if verdict is not True:
             raise PermissionError(REJECTED)
         changes = (*call.progress.changes, deepcopy(visible))
@@ -335,7 +334,7 @@ def _ask_hook(call: OpenCall, hook: Callable[..., Any], name: str, given: tuple[
         HookError: if it raises.
     """
     try:
-        return (yield _FunctionStep(partial(start_hook, call, hook, given), {}))
+        return (yield FunctionStep(partial(start_hook, call, hook, given), {}))
     except Exception as error:  # noqa: BLE001  (whatever the hook raises fails the call)
         _LOG.exception("the hook %s of %s (%s) failed", name, call.call.name, call.call.id)
         raise HookError(name, error) from None
