@@ -8,7 +8,6 @@ contexts.
 """
 
 from collections.abc import Awaitable, Callable, Generator
-from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -38,51 +37,75 @@ Steps: TypeAlias = Generator[Any, Any, _T]
 """A generator that returns a `_T`. It yields `Await`s, and steps with both `now()` and `async later()`."""
 
 
+class Outcome(NamedTuple):
+    """What something returned or raised. A future holds it whole, because futures refuse StopIteration."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+    @classmethod
+    def of(cls, function: Callable[[], Any]) -> "Outcome":
+        """Return what a function returns or raises now."""
+        try:
+            return cls(function())
+        except BaseException as error:  # noqa: BLE001  (raised where the outcome is read)
+            return cls(error=error)
+
+    @classmethod
+    async def awaited(cls, value: Awaitable[Any]) -> "Outcome":
+        """Await a value, and return what it is or raises."""
+        try:
+            return cls(await value)
+        except BaseException as error:  # noqa: BLE001  (likewise)
+            return cls(error=error)
+
+    def result(self) -> Any:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def resume(self, steps: Steps[Any]) -> Any:
+        """Go on with steps that wait for this, and return the next one."""
+        return steps.send(self.value) if self.error is None else steps.throw(self.error)
+
+
+_START = Outcome()
+
+
 def run(steps: Steps[_T]) -> _T:
     """Run steps for a caller that cannot await, and return their result."""
-    go_on: Callable[[], Any] = partial(next, steps)
+    outcome = _START
     while True:
         try:
-            step = go_on()
+            step = outcome.resume(steps)
         except StopIteration as done:
             return done.value
         if isinstance(step, Await):
             steps.close()
             raise step.refused()
-        try:
-            go_on = partial(steps.send, step.now())
-        except BaseException as error:  # noqa: BLE001  (raised inside of the steps)
-            go_on = partial(steps.throw, error)
+        outcome = Outcome.of(step.now)
 
 
 def start(steps: Steps[_T]) -> "_T | Awaitable[_T]":
     """Run steps until one has to be awaited; return their result, or what awaits the rest."""
-    go_on: Callable[[], Any] = partial(next, steps)
+    outcome = _START
     while True:
         try:
-            step = go_on()
+            step = outcome.resume(steps)
         except StopIteration as done:
             return done.value
-        try:
-            answer = step.now()
-        except BaseException as error:  # noqa: BLE001  (raised inside of the steps)
-            go_on = partial(steps.throw, error)
-            continue
-        if isawaitable(answer):
-            return arun(steps, answer)
-        go_on = partial(steps.send, answer)
+        outcome = Outcome.of(step.now)
+        if isawaitable(outcome.value):
+            return arun(steps, outcome.value)
 
 
 async def arun(steps: Steps[_T], answer: "Awaitable[Any] | None" = None) -> _T:
     """Run steps for a caller that awaits, and return their result; `answer` is of a step that has begun."""
-    go_on: Callable[[], Any] = partial(next, steps)
+    outcome = _START if answer is None else await Outcome.awaited(answer)
     while True:
-        if answer is not None:
-            try:
-                go_on = partial(steps.send, await answer)
-            except BaseException as error:  # noqa: BLE001  (raised inside of the steps)
-                go_on = partial(steps.throw, error)
         try:
-            answer = go_on().later()
+            step = outcome.resume(steps)
         except StopIteration as done:
             return done.value
+        outcome = await Outcome.awaited(step.later())

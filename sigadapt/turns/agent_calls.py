@@ -19,13 +19,13 @@ from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.errors import InvalidToolDecl, UnboundToolCall
 from sigadapt.schemas.json_values import is_object, is_sequence
 from sigadapt.signatures import mcp_servers
-from sigadapt.signatures.awaiting import Steps
+from sigadapt.signatures.awaiting import Outcome, Steps
 from sigadapt.signatures.calls import RefusedToolCall
 from sigadapt.signatures.sources.runnable import forgotten_adapter, is_written_into_prompt
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ResolvableTools, ToolDecls, flat
 from sigadapt.signatures.tool_functions.open_call import CallStop, open_call
-from sigadapt.signatures.tool_results.function_calls import Outcome, is_async
+from sigadapt.signatures.tool_results.function_calls import is_async
 from sigadapt.signatures.tool_results.tool_result import failure_in
 from sigadapt.signatures.toolset import Toolset
 from sigadapt.turns.agent_turn import AgentTurn, failure_value

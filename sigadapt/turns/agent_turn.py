@@ -19,6 +19,7 @@ from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, tracer_h
 from sigadapt.dspy_boundary.internals import SUBMIT, report_agents, report_tools, settings
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.schemas.json_values import without_halves
+from sigadapt.signatures.awaiting import Outcome
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.signatures.sources.runnable import RefusedRun
@@ -31,7 +32,7 @@ from sigadapt.signatures.tool_functions.open_call import (
     need_of,
     open_call,
 )
-from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
+from sigadapt.signatures.tool_results.function_calls import on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import (
     FailedResult,

@@ -19,6 +19,7 @@ import dspy
 from sigadapt.dspy_boundary.current_run import ToolCallSpan, Tracer, current_ledger, open_place, tracer_here
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded
+from sigadapt.signatures.awaiting import Outcome
 from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import request_of_need
 from sigadapt.signatures.calls.tool_call import in_agreement, is_approved
@@ -43,7 +44,6 @@ from sigadapt.signatures.tool_functions.open_call import (
 from sigadapt.signatures.tool_results.content import json_of
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,
-    Outcome,
     async_entry,
     is_async,
     least,

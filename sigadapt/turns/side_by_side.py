@@ -21,10 +21,10 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from sigadapt.dspy_boundary.stream_relay import relayed_from_loop, relayed_from_thread
+from sigadapt.signatures.awaiting import Outcome
 from sigadapt.signatures.tool_functions.open_call import CallStop, LaterCallStop, is_pending
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,
-    Outcome,
     blocking_loop,
     in_thread,
     outcome_at_cancel,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sigadapt.signatures.tool_results.function_calls import Outcome
+from sigadapt.signatures.awaiting import Outcome
 from sigadapt.turns import side_by_side
 from sigadapt.turns.side_by_side import TurnCall, arun_turn, run_turn
 

@@ -13,7 +13,7 @@ look for them, the first two only while somebody watches:
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from itertools import chain
@@ -25,7 +25,7 @@ from dspy.utils import callback
 
 from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.schemas.json_values import listed
-from sigadapt.signatures.awaiting import Steps
+from sigadapt.signatures.awaiting import Outcome, Steps
 from sigadapt.signatures.tool_decls import made_once
 
 _LOG = logging.getLogger("sigadapt")
@@ -71,12 +71,11 @@ def report(
     adapter: Any, signature: Any, text: str | None, flow: Steps[dict[str, Any]], parses: type[Any]
 ) -> Steps[dict[str, Any]]:
     """Run the end of a call, with a parse event for it unless the adapter parses a text meanwhile."""
-    resume: Callable[[Any], Any] = flow.send
-    reply: Any = None
+    outcome = Outcome()
     has_parsed = False
     while True:
         try:
-            step: Any = resume(reply)
+            step: Any = outcome.resume(flow)
         except StopIteration as done:
             return done.value if has_parsed else _parse_event(adapter, signature, text, done.value)
         except Exception as error:
@@ -85,11 +84,9 @@ def report(
             return _parse_event(adapter, signature, text, error)
         has_parsed = has_parsed or isinstance(step, parses)
         try:
-            resume = flow.send
-            reply = yield step
+            outcome = Outcome((yield step))
         except Exception as error:  # noqa: BLE001  (raised inside the flow, which may handle it)
-            resume = flow.throw
-            reply = error
+            outcome = Outcome(error=error)
 
 
 def _parse_event(adapter: Any, signature: Any, text: str | None, outcome: Any) -> Any:

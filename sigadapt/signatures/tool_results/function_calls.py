@@ -18,12 +18,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
 from threading import TIMEOUT_MAX, Lock, Thread
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import dspy
 
 from sigadapt.dspy_boundary.stream_relay import relayed_from_loop, relayed_from_thread
 from sigadapt.errors import InvalidOption
+from sigadapt.signatures.awaiting import Outcome
 
 _BLOCKED: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar("blocked_loops", default=frozenset())
 """The loops whose threads wait for the running call, so that nothing can run on them."""
@@ -72,27 +73,6 @@ class LateError(TimeoutError):
 # The model and DSPy's agents read the name of its type.
 LateError.__name__ = LateError.__qualname__ = "TimeoutError"
 LateError.__module__ = "builtins"
-
-
-class Outcome(NamedTuple):
-    """What a function returned or raised. A future holds it whole, because futures refuse StopIteration."""
-
-    value: Any = None
-    error: BaseException | None = None
-
-    @classmethod
-    def of(cls, function: Callable[[], Any]) -> "Outcome":
-        """Return what a function returns or raises now."""
-        try:
-            return cls(function())
-        except BaseException as error:  # noqa: BLE001  (raised where the outcome is read)
-            return cls(error=error)
-
-    def result(self) -> Any:
-        """Return the value, or raise the error."""
-        if self.error is not None:
-            raise self.error
-        return self.value
 
 
 def run_function(

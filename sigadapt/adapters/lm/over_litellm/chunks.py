@@ -98,12 +98,14 @@ class Chunks:
         return self._listen(await stream)
 
     def _listen(self, stream: Any) -> Any:
-        if hasattr(stream, "streaming_response"):
-            stream.streaming_response = _Lines(stream.streaming_response, self._lines)
-            return stream
-        if hasattr(stream, "__anext__"):
-            return _AsyncChunks(stream, self._keep_ending)
-        return _SyncChunks(stream, self._keep_ending) if hasattr(stream, "__next__") else stream
+        if not hasattr(stream, "streaming_response"):
+            return _shown(stream, self._keep_ending)
+        stream.streaming_response = _shown(stream.streaming_response, self._keep_line)
+        return stream
+
+    def _keep_line(self, line: Any) -> None:
+        if isinstance(line, str):
+            self._lines.append(line)
 
     def _keep_ending(self, chunk: Any) -> None:
         """Keep what a gateway says of the end beside its finish reason, which LiteLLM leaves out."""
@@ -185,7 +187,7 @@ class Chunks:
 
 
 class _Chunks:
-    """The chunks of an SDK, each shown to a function before LiteLLM reads it."""
+    """What LiteLLM reads of a stream, chunks of an SDK or lines, each shown to a function before."""
 
     def __init__(self, chunks: Any, show: Callable[[Any], None]) -> None:
         self._chunks = chunks
@@ -201,6 +203,7 @@ class _Chunks:
 
 class _SyncChunks(_Chunks):
     def __iter__(self) -> "_SyncChunks":
+        self._chunks = iter(self._chunks)
         return self
 
     def __next__(self) -> Any:
@@ -209,37 +212,16 @@ class _SyncChunks(_Chunks):
 
 class _AsyncChunks(_Chunks):
     def __aiter__(self) -> "_AsyncChunks":
+        self._chunks = aiter(self._chunks)
         return self
 
     async def __anext__(self) -> Any:
         return self._pass_on(await anext(self._chunks))
 
 
-class _Lines:
-    """The lines of a stream, kept as LiteLLM reads them."""
-
-    def __init__(self, lines: Any, copies: list[str]) -> None:
-        self._lines = lines
-        self._copies = copies
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._lines, name)
-
-    def __iter__(self) -> "_Lines":
-        self._lines = iter(self._lines)
-        return self
-
-    def __next__(self) -> Any:
-        return self._keep(next(self._lines))
-
-    def __aiter__(self) -> "_Lines":
-        self._lines = aiter(self._lines)
-        return self
-
-    async def __anext__(self) -> Any:
-        return self._keep(await anext(self._lines))
-
-    def _keep(self, line: Any) -> Any:
-        if isinstance(line, str):
-            self._copies.append(line)
-        return line
+def _shown(chunks: Any, show: Callable[[Any], None]) -> Any:
+    """Return chunks that are shown to a function; what is no iterator stays as it is."""
+    # LiteLLM asks whether a stream is async, so that one class cannot be both.
+    if hasattr(chunks, "__aiter__"):
+        return _AsyncChunks(chunks, show)
+    return _SyncChunks(chunks, show) if hasattr(chunks, "__iter__") else chunks
