@@ -49,11 +49,11 @@ from sigadapt.runs.field_texts import (
 )
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.tool_functions.open_call import is_pending
-from sigadapt.signatures.tool_results.pairing import failed_result, result_of
+from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import ToolResults
-from sigadapt.signatures.tool_results.tool_result import ToolResult, message_of
-from sigadapt.turns.agent_turn import AgentTurn
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.turns.agent_turn import AgentTurn, result_of_row
+from sigadapt.turns.running import result_of_end
 
 AnyCall = ToolCall | InvalidToolCall
 
@@ -393,14 +393,15 @@ class Watch(BaseCallback):
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Emit the result of a tool."""
         frame = self._frames.pop(call_id, self._root)
-        if frame.run is None or (not isinstance(outputs, str) and is_pending(outputs)):
+        if frame.run is None or not (exception is None or isinstance(exception, Exception)):
             return
-        if exception is None or isinstance(exception, Exception):
-            result = _tool_result(frame.run.call, outputs, exception)
-            ledger = current_ledger()
-            if ledger is not None:  # whoever gets the event may save the history of the run
-                ledger.note_result(frame.run.call.id, result)
-            self._result(frame.run, result)
+        result = result_of_end(frame.run.call, outputs, exception)
+        if result is None:
+            return
+        ledger = current_ledger()
+        if ledger is not None:  # whoever gets the event may save the history of the run
+            ledger.note_result(frame.run.call.id, result)
+        self._result(frame.run, result)
 
     def run_and_emit(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
         """Run the function of a call for a program that runs its calls itself, and emit the result."""
@@ -468,14 +469,9 @@ class Watch(BaseCallback):
             for row in _result_rows(value):
                 unrun = [call for call in owner.calls if call.call.id == row.call_id and not call.has_begun]
                 for open_call in unrun:
-                    if isinstance(open_call.call, InvalidToolCall):
-                        result = failed_result(open_call.call)
-                    else:
-                        name = row.name or "unnamed"
-                        result = ToolResult(
-                            call_id=row.call_id, name=name, value=row.value, is_error=bool(row.is_error)
-                        )
-                    self._result(open_call, result)
+                    call = open_call.call
+                    is_bad = isinstance(call, InvalidToolCall)
+                    self._result(open_call, failed_result(call) if is_bad else result_of_row(row))
 
     # The end of the run.
 
@@ -627,12 +623,3 @@ def _call_to_answer(frame: _Frame | None, name: str, args: Any, call_id: str) ->
             return first
         frame = frame.parent
     return None
-
-
-def _tool_result(call: AnyCall, value: Any, error: Exception | None) -> ToolResult:
-    try:
-        if error is None:
-            return result_of(call, value)
-    except Exception as unreadable:  # noqa: BLE001  (the tool has run; what it gave cannot be a result)
-        error = unreadable
-    return ToolResult.failed(call, message_of(error), error)

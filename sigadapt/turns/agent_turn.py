@@ -299,7 +299,7 @@ class AgentTurn:
             history = with_events(history) if self.keeps_tracebacks else without_tracebacks(history)
             rows = [row for row in self._results.values() if row.name != SUBMIT]
             progress = {call_id: stop.progress for call_id, stop in self._stops.items()}
-            results = [_tool_result(row, self._error_types.get(row.call_id or "")) for row in rows]
+            results = [result_of_row(row, self._error_types.get(row.call_id or "")) for row in rows]
             turn = TurnResults(self._calls, results, requests, progress)
             place = {"event": self._event, "field": self._field}
             return turn.input_needed(history, parallel=not self.is_one_by_one, **place)
@@ -398,8 +398,10 @@ def _as_failure(row: dspy.ToolCallResults.ToolCallResult) -> dspy.ToolCallResult
     return row.model_copy(update={"value": message_of(row.value.error), "is_error": True})
 
 
-def _tool_result(row: dspy.ToolCallResults.ToolCallResult, error_type: str | None) -> ToolResult:
+def result_of_row(row: Any, error_type: str | None = None) -> ToolResult:
     """Return a result as the agent has it, without the traceback of a failed one."""
+    if isinstance(row, ToolResult):
+        return row
     name = row.name or "unnamed"
     value = message_in(row.value, name) if row.is_error else row.value
     call_id = row.call_id or ""

@@ -9,24 +9,21 @@ Others may write to a store: `check_shown` checks that a request shows the call 
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sigadapt.errors import Declined, InputNeeded, InvalidHistory
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, cut, equal_json, is_mapping, is_object, listed, type_of
-from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.calls import RefusedToolCall, ToolCall
+from sigadapt.schemas.json_values import Json, cut, equal_json, is_object, listed, type_of
+from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.calls.input_requests import has_all, pin_of_call
 from sigadapt.signatures.calls.tool_call import id_of_request
 from sigadapt.signatures.confirmation import REJECTED, pin_of, with_approval
-from sigadapt.signatures.tool_decls import ToolDecls, decls_of
+from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import NO_PROGRESS, CallProgress, QuestionReply, task_poll
 from sigadapt.signatures.tool_results.plain_values import check_value_schema, flaw_of_value
-from sigadapt.signatures.tool_results.tool_result import ToolResult, message_of
-from sigadapt.signatures.toolset import RequestContext, resolving
-from sigadapt.signatures.transcript import rows_of, with_events
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.turns.jobs import (
     Decision,
     Earlier,
@@ -251,13 +248,13 @@ def missing_decisions(requests: list[ToolCall]) -> InvalidHistory:
     )
 
 
-def check_shown(request: ToolCall, calls: Iterable[ToolCall], progress: CallProgress) -> None:
+def check_shown(request: ToolCall, calls: Iterable[ToolCall], progress: Mapping[str, CallProgress]) -> None:
     """Refuse a request that shows another call than the one that would run.
 
     Args:
         request: the request.
         calls: the calls of its turn.
-        progress: what was decided about its call.
+        progress: what was decided about each, by its id.
 
     Raises:
         ValueError: for any other call, and for a question with a schema that no answer can be checked by.
@@ -266,7 +263,8 @@ def check_shown(request: ToolCall, calls: Iterable[ToolCall], progress: CallProg
     call = next((each for each in calls if each.id == request.call.id), None)
     if call is None or call.name != request.call.name:
         raise ValueError(f"the request {cut(repr(request.id))} shows a call that is none of the turn's")
-    args = call.args if progress.approved is None else progress.approved
+    approved = progress.get(call.id, NO_PROGRESS).approved
+    args = call.args if approved is None else approved
     if not _shows(request, args):
         raise ValueError(f"the request {cut(repr(request.id))} shows other arguments than its call has")
     if request.kind != "answer":
@@ -287,40 +285,3 @@ def _shows(request: ToolCall, args: Json) -> bool:
     # It shows defaults, too, or what a hook made of the call. Its id is a hash of what was shown at first.
     is_as_asked = request.id == id_of_request(request.call, request.call.args)
     return is_as_asked and (is_changed or has_all(request.call.args, args))
-
-
-def tools_of_turn(error: InputNeeded, tools: object, decisions: object) -> Steps[ToolDecls]:
-    """Return the declarations of a program's tools for a turn that waits, as steps for `run` or `arun`.
-
-    A turn of rejected calls alone needs none, so a server that is away keeps nobody from saying no. A tool
-    may catch that its question was declined, so its server is asked, and is not needed.
-    """
-    if _is_over(error, decisions, is_rejection):
-        return ToolDecls()
-    if is_object(tools):  # functions by name, or one source
-        return decls_of(tools)
-    try:
-        return (yield from resolving(tools, _request_of(error)))
-    except Exception as failure:
-        if not _is_over(error, decisions, is_no):
-            raise
-        _LOG.warning("the turn was declined without its tools: %s", message_of(failure))
-        return ToolDecls()
-
-
-def _request_of(error: InputNeeded) -> RequestContext:
-    """Return the request of the turn as far as the run has kept it: its inputs and the conversation."""
-    events = [*error.history.messages, error.event]
-    inputs: dict[str, Any] = {}
-    for row in rows_of(events, error.results_field, error.field):
-        inputs.update({name: row.event[name] for name in row.plain})
-    turn = {**error.event, error.field: error.calls}
-    return RequestContext(inputs={**inputs, "history": with_events(error.history, turn)})
-
-
-def _is_over(error: InputNeeded, decisions: object, ends: Callable[[ToolCall, object], bool]) -> bool:
-    """Return whether each call of the turn has its result, or ends by what was decided about it."""
-    done = {result.call_id for result in error.results}
-    if is_mapping(decisions):
-        done |= {request.call.id for request in error.requests if ends(request, decisions.get(request.id))}
-    return all(call.id in done or isinstance(call, RefusedToolCall) for call in error.calls)

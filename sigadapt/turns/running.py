@@ -50,7 +50,7 @@ from sigadapt.signatures.tool_results.function_calls import (
     refuse_blocked,
     sync_entry,
 )
-from sigadapt.signatures.tool_results.pairing import result_of
+from sigadapt.signatures.tool_results.pairing import AnyCall, result_of
 from sigadapt.signatures.tool_results.plain_values import unfit_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_output import edit_note, program_outputs
@@ -485,24 +485,36 @@ def _plain_result(job: Job, outcome: Outcome) -> "ToolResult | CallStop":
     if isinstance(error, LateError) and isinstance(job.source, TaskPoll):  # its task goes on
         return CallStop([job.source.need], _progress_of(job))
     if error is None:
-        try:
-            need = need_of(outcome.value, job.call.name or "")
-            if need is not None:
-                return CallStop([need], _progress_of(job))
-            result = result_of(job.call, outcome.value)
-        except Exception as unsendable:  # noqa: BLE001  (the other calls have run, and keep their results)
-            _LOG.exception("the result of %s cannot be sent", job.call.name)
-            error = unsendable
-        else:
-            value = json_of(result.value) if result.is_content else result.value
-            error = None if result.is_error else unfit_error(job.decl, value)
-            if error is None:
-                return result
+        need = need_of(outcome.value, job.call.name or "")
+        if need is not None:
+            return CallStop([need], _progress_of(job))
     if isinstance(error, InputNeeded):
         error = waits_inside(job.call.name)
-    result = ToolResult.failed(job.call, message_of(error), error)
+    result = _result_or_failure(job.call, outcome.value, error)
+    if not result.is_error:
+        value = json_of(result.value) if result.is_content else result.value
+        misfit = unfit_error(job.decl, value)
+        if misfit is not None:
+            return ToolResult.failed(job.call, message_of(misfit), misfit)
     if isinstance(error, LateError):
         emit_result = getattr(settings.send_stream, "emit_result", None)  # of a run that is watched
         if emit_result is not None:
             emit_result(job.call.id, result)
     return result
+
+
+def result_of_end(call: AnyCall, value: Any, error: Exception | None) -> ToolResult | None:
+    """Return the result of a call whose tool has ended, for who watches it; None if it comes later."""
+    if not isinstance(value, str) and is_pending(value):
+        return None
+    return _result_or_failure(call, value, error)
+
+
+def _result_or_failure(call: AnyCall, value: Any, error: BaseException | None) -> ToolResult:
+    if error is None:
+        try:
+            return result_of(call, value)
+        except Exception as unsendable:  # noqa: BLE001  (the tool has run, and other calls keep their results)
+            _LOG.exception("the result of %s cannot be sent", call.name)
+            error = unsendable
+    return ToolResult.failed(call, message_of(error), error)

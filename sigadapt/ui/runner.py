@@ -14,6 +14,7 @@ from sigadapt.runs.run import Run
 from sigadapt.runs.stream import runs_in_thread
 from sigadapt.runs.watching import AnyCall, ToolGate, Watch
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.turns.agent_turn import result_of_row
 from sigadapt.ui.program import name_of_agent
 
 Events = list[dict[str, Any]]
@@ -133,12 +134,7 @@ def _results_of_turn(error: InputNeeded, event: Mapping[str, Any]) -> list[ToolR
     """Return the results of the turn that waited, in its event."""
     if error.results_field is not None:
         return [*event[error.results_field].rounds[-1].results]
-    results: list[ToolResult] = []
-    for row in event[error.field].tool_call_results.tool_call_results:
-        name = row.name or "unnamed"
-        is_error = bool(row.is_error)
-        results.append(ToolResult(call_id=row.call_id, name=name, value=row.value, is_error=is_error))
-    return results
+    return [*map(result_of_row, event[error.field].tool_call_results.tool_call_results)]
 
 
 class RunProgress:

@@ -8,10 +8,10 @@ import pydantic
 from pydantic_core import from_json
 
 from sigadapt.errors import InputNeeded
-from sigadapt.runs.waiting import with_results
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.turns.resumed_turn import with_results
 from sigadapt.ui.log.chat import Chat, ChatTurn
 from sigadapt.ui.log.chat_store import text_of
 
