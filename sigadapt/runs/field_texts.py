@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import dspy
 
 from sigadapt.adapters.listeners import PartialCall
-from sigadapt.adapters.output_format import CHAT_MARKER
 from sigadapt.adapters.text_listeners import overlap
 from sigadapt.dspy_boundary.internals import SUBMIT, is_submit
 from sigadapt.schemas.json_values import is_sequence, without_halves
@@ -68,7 +67,7 @@ class MarkedText:
     def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
         self._names = text_fields(fields)
         self._field = default
-        self._by_lines = marker == CHAT_MARKER
+        self._by_lines = marker.startswith("[")
         self._tags = {f"<{name}>": name for name in fields}
         self._tag = ""  # the name of the one that is open
         self._buffer = "\n" if self._by_lines else ""

@@ -117,8 +117,9 @@ def _is_plain_approval(request: ToolCall) -> bool:
 def _take(turn_decisions: TurnDecisions, request: ToolCall, decision: Any, decls: ToolDecls) -> None:
     """Take the decision about one request."""
     call = request.call
-    if is_rejection(request, decision):
-        turn_decisions.results[call.id] = ToolResult.failed(call, decision or REJECTED)
+    rejection = rejection_in(request, decision)
+    if rejection is not None:
+        turn_decisions.results[call.id] = ToolResult.failed(call, rejection)
         return
     if request.kind == "approval":
         check_decision(decision)
@@ -136,14 +137,17 @@ def _take(turn_decisions: TurnDecisions, request: ToolCall, decision: Any, decls
         turn_decisions.sources[call.id] = _source_of(call, decision)
 
 
-def is_rejection(request: ToolCall, decision: object) -> bool:
-    """Return whether a decision is a no to a call."""
-    return request.kind == "approval" and (decision is False or isinstance(decision, str))
+def rejection_in(request: ToolCall, decision: object) -> str | None:
+    """Return why a person rejected a call; None for any other decision."""
+    is_no = decision is False or isinstance(decision, str)
+    return str(decision or REJECTED) if is_no and request.kind == "approval" else None
 
 
 def is_no(request: ToolCall, decision: object) -> bool:
     """Return whether a decision ends a call: it is rejected, or gets no answer or no result."""
-    return is_rejection(request, decision) or (request.kind != "approval" and isinstance(decision, Declined))
+    if request.kind == "approval":
+        return rejection_in(request, decision) is not None
+    return isinstance(decision, Declined)
 
 
 def _take_changed_call(

@@ -25,7 +25,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_resul
 from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.signatures.transcript import rows_of, with_events
 from sigadapt.turns.agent_turn import CANCELLED, NO_RESULT, AgentTurn
-from sigadapt.turns.decisions import is_no, is_rejection, missing_decisions, read_decisions
+from sigadapt.turns.decisions import is_no, missing_decisions, read_decisions, rejection_in
 from sigadapt.turns.jobs import jobs_of, refuse_swapped
 from sigadapt.turns.running import TurnResults, arun_jobs, run_jobs
 
@@ -190,7 +190,7 @@ def _tools_of_turn(error: InputNeeded, tools: object, decisions: object) -> Step
     A turn of rejected calls alone needs none, so a server that is away keeps nobody from saying no. A tool
     may catch that its question was declined, so its server is asked, and is not needed.
     """
-    if _is_over(error, decisions, is_rejection):
+    if _is_over(error, decisions, rejection_in):
         return ToolDecls()
     if is_object(tools):  # functions by name, or one source
         return decls_of(tools)
@@ -213,7 +213,7 @@ def _request_of(error: InputNeeded) -> RequestContext:
     return RequestContext(inputs={**inputs, "history": with_events(error.history, turn)})
 
 
-def _is_over(error: InputNeeded, decisions: object, ends: Callable[[ToolCall, object], bool]) -> bool:
+def _is_over(error: InputNeeded, decisions: object, ends: Callable[[ToolCall, object], object]) -> bool:
     """Return whether each call of the turn has its result, or ends by what was decided about it."""
     done = {result.call_id for result in error.results}
     if is_mapping(decisions):

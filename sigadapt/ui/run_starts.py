@@ -14,7 +14,7 @@ from sigadapt.runs.ledger import Limits
 from sigadapt.runs.run import Run
 from sigadapt.schemas.json_values import Json, cut, is_object
 from sigadapt.signatures.calls import ToolCall
-from sigadapt.signatures.confirmation import REJECTED
+from sigadapt.turns.decisions import rejection_in
 from sigadapt.ui.chat_run import ChatRun
 from sigadapt.ui.log.chat import Chat, WaitingRun
 from sigadapt.ui.log.chat_log import ChatLog, LogsOfProcess
@@ -290,11 +290,8 @@ def reasons_of(requests: Iterable[ToolCall], decisions: Mapping[str, Any]) -> di
     """Return the decided requests: each with the reason of a rejection, or None for any other decision."""
     reasons: dict[str, str | None] = dict.fromkeys(decisions)
     for request in requests:
-        decision = decisions.get(request.id)
-        if request.kind == "approval" and decision is False:
-            reasons[request.id] = REJECTED
-        elif request.kind == "approval" and isinstance(decision, str):
-            reasons[request.id] = decision
+        if request.id in decisions:
+            reasons[request.id] = rejection_in(request, decisions[request.id])
     return reasons
 
 

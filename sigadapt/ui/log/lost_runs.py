@@ -9,8 +9,8 @@ from pydantic_core import from_json
 
 from sigadapt.errors import InputNeeded
 from sigadapt.schemas.json_values import Json, is_array, is_object
-from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.turns.decisions import rejection_in
 from sigadapt.turns.resumed_turn import with_results
 from sigadapt.ui.log.chat import Chat, ChatTurn
 from sigadapt.ui.log.chat_store import text_of
@@ -92,11 +92,11 @@ def _event_of_waiting_turn(
     by_id = {result.call_id: result for result in error.results}
     by_id |= {call_id: ToolResult.model_validate(row) for call_id, row in results.items()}
     for request in error.requests:
-        reason = decided.get(request.id)
+        reason = rejection_in(request, decided.get(request.id))
         if request.id not in decided:
             by_id.setdefault(request.call.id, ToolResult.failed(request.call, _NOT_RUN))
         elif reason is not None:
-            by_id.setdefault(request.call.id, ToolResult.failed(request.call, reason or REJECTED))
+            by_id.setdefault(request.call.id, ToolResult.failed(request.call, reason))
     for call in error.calls.in_order():
         by_id.setdefault(call.id, ToolResult.failed(call, UNKNOWN_OUTCOME))
     event: Json = from_json(text_of(with_results(error, by_id).messages[-1]))
