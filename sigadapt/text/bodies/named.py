@@ -19,7 +19,7 @@ import re
 from contextlib import suppress
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.bodies.tags import parameter_tags, parameters_at
+from sigadapt.text.bodies.tags import PARAMETERS, TagReader
 from sigadapt.text.contract import MOST_CALLS, CallSpan, Rule, Scan, TextCall, ToolTable, as_written
 from sigadapt.text.quotations import announces_example, is_open
 
@@ -171,9 +171,8 @@ def _call_at(scan: Scan, start: int, name: str, tools: ToolTable) -> tuple[TextC
     """Return the call whose body begins at a position, and the end of the body."""
     prefix = _PREFIX.match(scan.text, start)
     if prefix is not None:
-        tags = parameter_tags(prefix)
-        args, end, is_closed = parameters_at(scan, start, tools.schema_of(name), tags)
-        if is_closed is None:
+        args, end = TagReader(scan, PARAMETERS, prefix, tools.schema_of(name)).parameters(start)
+        if args is None:
             return TextCall(name, CutOff(scan.text[start:])), end
         return TextCall(name, args), end
     body_start = scan.space(start)

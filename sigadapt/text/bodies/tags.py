@@ -10,7 +10,6 @@ the closing tag after which the next parameter or the call's end stands. Values 
 declared schema (`written_values.value_of`); DSML and Kimi K3 say which values are text.
 """
 
-import itertools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -42,7 +41,7 @@ _PER_TAG = 64  # characters that a closing tag costs which closes nothing
 class Tags(NamedTuple):
     """Tags around parameters. `{}` in a closing tag is the group `prefix` of the tag that opens the call."""
 
-    call: re.Pattern[str] | None  # what opens a call, with the group `name`; None if that is elsewhere
+    call: re.Pattern[str]  # what opens a call, with the group `name`
     parameter: re.Pattern[str]  # what opens a parameter, with the group `key`
     parameter_end: str
     call_end: str  # empty where nothing closes a call
@@ -51,16 +50,15 @@ class Tags(NamedTuple):
     # What opens a key that has tags of its own, as GLM writes it. Line breaks then belong to the value, and
     # the call may lack its closing tag if every declared parameter is there.
     pairs: str = ""
-    prefix: str | None = None  # what the group `prefix` of an opening tag must be, if tags have one
     tag_end: str = ">"
 
     @property
     def head(self) -> str:
         """What every call begins with."""
-        pattern = self.call.pattern if self.call else ""
         if not self.pairs:
-            return pattern
-        return rf"{pattern}(?:\s*<|[ \t\r]*\n|\s+[\w.-]{{1,100}}=)|{re.escape(self._opener)}{OBJECT}"
+            return self.call.pattern
+        opener = re.escape(self._opener)
+        return rf"{self.call.pattern}(?:\s*<|[ \t\r]*\n|\s+[\w.-]{{1,100}}=)|{opener}{OBJECT}"
 
     @property
     def _opener(self) -> str:
@@ -68,29 +66,14 @@ class Tags(NamedTuple):
 
     def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
         """Read one call. Models that write a key in tags of its own write JSON, too."""
-        opening = self.call.match(scan.text, start) if self.call else None
-        if opening is None:
-            opener = self._opener
-            is_json = self.pairs and scan.text.startswith(opener, start)
-            return read_body(scan, start + len(opener), tools, stops=(opener,)) if is_json else None
-        name = tools.name_of(opening["name"])
-        return _call(scan, opening, name, tools, self.with_prefix(opening)) if name is not None else None
-
-    def with_prefix(self, opening: re.Match[str]) -> "Tags":
-        """Return the tags with the prefix of an opening one, such as `steptml:`."""
-        prefix = opening.groupdict().get("prefix")
-        if prefix is None:
-            return self
-        return self._replace(
-            parameter_end=self.parameter_end.format(prefix),
-            call_end=self.call_end.format(prefix),
-            pairs=self.pairs.format(prefix),
-            prefix=prefix,
-        )
-
-    def opens(self, tag: re.Match[str] | None) -> bool:
-        """Return whether an opening tag is there, and one of these tags."""
-        return tag is not None and (self.prefix is None or tag["prefix"] == self.prefix)
+        opening = self.call.match(scan.text, start)
+        if opening is not None:
+            name = tools.name_of(opening["name"])
+            return TagReader(scan, self, opening, tools.schema_of(name)).call(name) if name else None
+        opener = self._opener
+        if not self.pairs or not scan.text.startswith(opener, start):
+            return None
+        return read_body(scan, start + len(opener), tools, stops=(opener,))
 
 
 def tags(call: str, parameter: str, parameter_end: str, call_end: str, **more: Any) -> Tags:
@@ -126,227 +109,205 @@ def pairs(call: str, key: str, value: str, *, has_suffix: bool = False, after: s
     )
 
 
-def _call(scan: Scan, opening: re.Match[str], name: str, tools: ToolTable, tags: Tags) -> CallSpan | None:
-    """Read the call of a declared tool behind its opening tag."""
-    cursor = scan.gap(opening.end())
-    if scan.text.startswith("{", cursor) and not tags.pairs:
-        return _json_body(scan, cursor, name, tags)
-    schema = tools.schema_of(name)
-    args, cursor, is_closed = parameters_at(scan, opening.end(), schema, tags)
-    end = _call_end(scan, cursor, tags)
-    # A key that is none, or a parameter with another prefix: all of it belongs to the call.
-    has_other_key = tags.pairs and is_closed is None and end < len(scan.text)
-    if has_other_key or tags.parameter.match(scan.text, cursor):
-        return _as_written(scan, name, opening.end(), end, tags)
-    if is_closed is None or _is_cut_off(scan, cursor, args, schema, tags):
-        return CallSpan([TextCall(name, CutOff(scan.text[opening.start() :].rstrip()))], len(scan.text))
-    call = TextCall(name, args)
-    if scan.text.startswith(tags.call_end, cursor):
-        return CallSpan([call], cursor + len(tags.call_end))
-    return _unclosed_call(scan, call, opening.end(), cursor, schema=schema, tags=tags)
+class TagReader:
+    """Reads what one opening tag begins: a call, or parameters alone. All its tags have the same prefix."""
 
+    def __init__(self, scan: Scan, tags: Tags, opening: re.Match[str], schema: Json) -> None:
+        self.scan = scan
+        self.text = scan.text
+        self.tags = tags
+        self.opening = opening
+        self.schema = schema
+        self.prefix = opening.groupdict().get("prefix")
+        mark = self.prefix or ""
+        self.parameter_end = tags.parameter_end.replace("{}", mark)
+        self.call_end = tags.call_end.replace("{}", mark)
+        self.pairs = tags.pairs.replace("{}", mark)
 
-def _unclosed_call(
-    scan: Scan, call: TextCall, start: int, cursor: int, *, schema: Json, tags: Tags
-) -> CallSpan | None:
-    """Return a call that lacks its closing tag; None if nothing else closes it."""
-    # Other markup closes it, or a line break that a tag without parameters ends in.
-    begins_line = scan.text.startswith(("\n", "\r\n"), start)
-    by_line = not tags.pairs and begins_line and not schema.get("required")
-    by_markup = scan.text.startswith(("</", "<|", "<｜"), cursor) or tags.goes_on.match(scan.text, cursor)
-    end = _call_end(scan, cursor, tags)
-    if not (call.arguments or by_markup or by_line):
-        is_closed = end < len(scan.text) and scan.text.startswith(tags.call_end, end)
-        return _as_written(scan, call.name, scan.space(start), end, tags) if is_closed else None
-    goes_on = scan.text.startswith(tags.call_end, end) or scan.text.startswith("<", cursor)
-    if goes_on and not by_markup:  # text before its end, or an element, is a part of it
-        return _as_written(scan, call.name, start, end, tags)
-    return CallSpan([call], cursor)
+    def call(self, name: str) -> CallSpan | None:
+        """Read the call of a declared tool."""
+        start = self.opening.end()
+        cursor = self.scan.gap(start)
+        if self.text.startswith("{", cursor) and not self.pairs:
+            return self._json_arguments(name, cursor)
+        args, cursor = self.parameters(start)
+        end = self._call_end(cursor)
+        has_other_key = args is None and end < len(self.text)
+        if has_other_key or self.tags.parameter.match(self.text, cursor):
+            return self._as_written(name, start, end)  # a key without a value, or with another prefix
+        if self.text.startswith(self.call_end, cursor) and args is not None:
+            return CallSpan([TextCall(name, args)], cursor + len(self.call_end))
+        if args is None or self._is_cut_off(cursor, args):
+            raw = self.text[self.opening.start() :].rstrip()
+            return CallSpan([TextCall(name, CutOff(raw))], len(self.text))
+        return self._unclosed_call(name, args, cursor, end)
 
+    def _unclosed_call(self, name: str, args: Json, cursor: int, end: int) -> CallSpan | None:
+        """Return a call that lacks its closing tag; None if nothing else closes it."""
+        # Other markup closes it, or a line break that a tag without parameters ends in.
+        start = self.opening.end()
+        is_closed = self.text.startswith(self.call_end, end)
+        begins_line = self.text.startswith(("\n", "\r\n"), start)
+        by_line = begins_line and not self.pairs and not self.schema.get("required")
+        begins_tag = self.text.startswith(("</", "<|", "<｜"), cursor)
+        by_markup = begins_tag or self.tags.goes_on.match(self.text, cursor)
+        if not (args or by_markup or by_line):
+            return self._as_written(name, self.scan.space(start), end) if is_closed else None
+        # Text before its end, or an element, is a part of it.
+        if not by_markup and (is_closed or self.text.startswith("<", cursor)):
+            return self._as_written(name, start, end)
+        return CallSpan([TextCall(name, args)], cursor)
 
-def _as_written(scan: Scan, name: str, start: int, end: int, tags: Tags) -> CallSpan:
-    """Return a call that holds more than parameters, with all of it as its arguments."""
-    call = as_written(scan, name, start, end)
-    if scan.text.startswith(tags.call_end, end):
-        end += len(tags.call_end)
-    return CallSpan([call], end)
+    def parameters(self, start: int) -> tuple[Json | None, int]:
+        """Read parameters, and return them with where they end; None if one has no value, or no end."""
+        raw: list[tuple[str, str, str]] = []
+        cursor = start
+        while self.pairs and (attribute := _ATTRIBUTE.match(self.text, cursor)):  # `NAME key=value`
+            raw.append((attribute["key"], attribute["value"].strip("\"'"), ""))
+            cursor = attribute.end()
+        cursor = self.scan.gap(cursor)
+        while (opener := self.tags.parameter.match(self.text, cursor)) and self._is_own(opener):
+            end, tag_end = self._value_end(opener.end())
+            if end is None or len(raw) >= MOST_PARAMETERS:
+                return None, len(self.text)
+            key = opener["key"].strip()
+            value = self.text[opener.end() : end]
+            if self._is_faulty(key, value, is_closed=tag_end > end):
+                break
+            raw.append((key, value, opener[0]))
+            cursor = self.scan.gap(tag_end)
+        if self.pairs and self.text.startswith(self.pairs, cursor):  # a key without its value
+            return None, cursor
+        pairs = [(key, self._value(text, tag, self._declared(key))) for key, text, tag in raw]
+        args = object_of(pairs)
+        members = args.get("arguments")
+        if len(args) != 1 or not is_object(members) or self._declared("arguments") is not None:
+            return args, cursor
+        # Some models write all arguments as one, though the schema declares no such wrapper.
+        is_wrapper = members and all(self._declared(key) is not None for key in members)
+        return (members if is_wrapper else args), cursor
 
+    def _declared(self, key: str) -> Any:
+        return property_of(self.schema, key, self.schema)
 
-def _call_end(scan: Scan, start: int, tags: Tags) -> int:
-    """Return where a call ends at the latest: at its closing tag, at the next call, or with the text."""
-    end = scan.earliest((tags.call_end,), start)
-    following = scan.search(tags.call, start) if tags.call else None
-    return min(end, following.start()) if following else end
+    def _is_own(self, tag: re.Match[str]) -> bool:
+        return self.prefix is None or tag["prefix"] == self.prefix
 
+    def _as_written(self, name: str, start: int, end: int) -> CallSpan:
+        """Return a call that holds more than parameters, with all of it as its arguments."""
+        call = as_written(self.scan, name, start, end)
+        if self.text.startswith(self.call_end, end):
+            end += len(self.call_end)
+        return CallSpan([call], end)
 
-def _is_cut_off(scan: Scan, position: int, args: Json, schema: Json, tags: Tags) -> bool:
-    """Return whether the text ends in a call after its parameters."""
-    if tags.call_end and scan.text.startswith(tags.call_end, position):
-        return False
-    is_partial_tag = scan.text.startswith("<", position) and scan.find(tags.tag_end, position) < 0
-    if not is_partial_tag and position < len(scan.text):
-        return False
-    properties: Any = schema.get("properties")
-    is_complete = bool(tags.pairs and args) and is_object(properties) and set(args) >= set(properties)
-    return not (is_complete and scan.ends_at(position))
+    def _call_end(self, start: int) -> int:
+        """Return where a call ends at the latest: at its closing tag, at the next call, or with the text."""
+        end = self.scan.earliest((self.call_end,), start)
+        following = self.scan.search(self.tags.call, start)
+        return min(end, following.start()) if following else end
 
+    def _is_cut_off(self, position: int, args: Json) -> bool:
+        """Return whether the text ends in a call after its parameters."""
+        ends_in_tag = self.text.startswith("<", position) and self.scan.find(self.tags.tag_end, position) < 0
+        if not ends_in_tag and position < len(self.text):
+            return False
+        properties: Any = self.schema.get("properties")
+        is_complete = bool(self.pairs and args) and is_object(properties) and set(args) >= set(properties)
+        return not (is_complete and self.scan.ends_at(position))
 
-def _json_body(scan: Scan, start: int, name: str, tags: Tags) -> CallSpan | None:
-    """Read arguments that are JSON where parameters would be."""
-    try:
-        _, end = scan.value_at(start)
-    except ValueError:
-        end = scan.earliest((tags.call_end,), start)
-        call_end = min(end + len(tags.call_end), len(scan.text))
-        return CallSpan([as_written(scan, name, start, end)], call_end)
-    next_start = scan.space(end)
-    if scan.text.startswith(tags.call_end, next_start):
-        return CallSpan([TextCall(name, scan.text[start:end])], next_start + len(tags.call_end))
-    stop = scan.find(tags.call_end, next_start)
-    is_open = stop >= 0 and not scan.text.startswith("<", next_start)
-    if is_open and tags.call is not None and not tags.call.search(scan.text, next_start, stop):
-        return CallSpan([as_written(scan, name, start, stop)], stop + len(tags.call_end))
-    return CallSpan([TextCall(name, scan.text[start:end])], end)
+    def _json_arguments(self, name: str, start: int) -> CallSpan:
+        """Read arguments that are JSON where parameters would be."""
+        try:
+            _, end = self.scan.value_at(start)
+        except ValueError:
+            return self._as_written(name, start, self.scan.earliest((self.call_end,), start))
+        next_start = self.scan.space(end)
+        stop = self.scan.find(self.call_end, next_start)
+        arguments = self.text[start:end]
+        if stop == next_start:
+            return CallSpan([TextCall(name, arguments)], stop + len(self.call_end))
+        is_text = stop >= 0 and not self.text.startswith("<", next_start)
+        if is_text and not self.tags.call.search(self.text, next_start, stop):
+            return self._as_written(name, start, stop)
+        return CallSpan([TextCall(name, arguments)], end)
 
+    def _is_faulty(self, key: str, value: str, *, is_closed: bool) -> bool:
+        """Return whether a key has no value, or two."""
+        if not is_closed:
+            return not value.strip() or value.rstrip().endswith(f"</{key}>")
+        has_end = bool(self.pairs) and self.parameter_end in value
+        return has_end and self.parameter_end.replace("/", "") in value and not self.tags.call.search(value)
 
-def parameters_at(scan: Scan, start: int, schema: Json, tags: Tags) -> tuple[Json, int, bool | None]:
-    """Read parameters, and return them with where they end and whether the last was closed."""
-    # The last value is None if the text ends in a parameter.
-    raw: list[tuple[str, str, str]] = []
-    cursor = start
-    while tags.pairs and (attribute := _ATTRIBUTE.match(scan.text, cursor)):  # `NAME key=value`
-        raw.append((attribute["key"], attribute["value"].strip("\"'"), ""))
-        cursor = attribute.end()
-    cursor = scan.gap(cursor)
-    is_closed = True
-    while (opener := tags.parameter.match(scan.text, cursor)) and tags.opens(opener):
-        end, tag_end = _value_end(scan, opener.end(), schema, tags)
-        if end is None or len(raw) >= MOST_PARAMETERS:
-            return {}, len(scan.text), None
-        key = opener["key"].strip()
-        value = scan.text[opener.end() : end]
-        if _is_faulty(key, value, tags, is_closed=tag_end > end):
-            break
-        raw.append((key, value, opener[0]))
-        cursor = scan.gap(tag_end)
-        is_closed = tag_end > end
-    pairs = list[tuple[str, Any]]()
-    for key, text, opening_tag in raw:
-        value_schema = property_of(schema, key, schema)
-        pairs.append((key, _value(text, opening_tag, value_schema, schema, tags)))
-    args = _without_wrapper(object_of(pairs), schema)
-    if tags.pairs and scan.text.startswith(tags.pairs, cursor):  # a key without its value
-        return args, cursor, None
-    return args, cursor, is_closed
+    def _value_end(self, start: int) -> tuple[int | None, int]:
+        """Return where a value ends, and where its closing tag does; None if the text ends in it."""
+        first = self.scan.find(self.parameter_end, start)
+        call_end = self.scan.find(self.call_end, start) if self.call_end else -1
+        nested = self.scan.search(self.tags.call, start)
+        holds_call = nested is not None and self._is_own(nested) and nested.start() < first
+        if nested and holds_call and not 0 <= call_end < nested.start():
+            return self._nested_end(start, first)
+        if first < 0:
+            end = tag_end = call_end if call_end >= 0 else len(self.text)
+        elif holds_call and 0 <= call_end < first:
+            return call_end, call_end
+        else:
+            end, tag_end = self._closing_tag(first)
+        properties: Any = self.schema.get("properties")
+        for opener in self.tags.parameter.finditer(self.text, start, end):  # the next one, if it is declared
+            if self._is_own(opener) and (not properties or opener["key"].strip() in properties):
+                return opener.start(), opener.start()
+        return (end, tag_end) if first >= 0 or call_end >= 0 else (None, 0)
 
+    def _nested_end(self, start: int, closer: int) -> tuple[int | None, int]:
+        """Return where a value ends that holds such a call: where as many parameters close as open."""
+        opens = 0
+        closes = 0
+        while closer >= 0:
+            opens += sum(1 for _ in self.tags.parameter.finditer(self.text, start, closer))
+            if opens <= closes:
+                return closer, closer + len(self.parameter_end)
+            closes += 1
+            start = closer
+            closer = self.scan.find(self.parameter_end, closer + 1)
+            self.scan.charge(_PER_TAG)
+        return None, 0
 
-def _is_faulty(key: str, value: str, tags: Tags, *, is_closed: bool) -> bool:
-    """Return whether a key has no value, or two."""
-    if not is_closed:
-        return not value.strip() or value.rstrip().endswith(f"</{key}>")
-    if not tags.pairs or tags.parameter_end not in value or (tags.call and tags.call.search(value)):
-        return False
-    return tags.parameter_end.replace("/", "") in value
+    def _closing_tag(self, first: int) -> tuple[int, int]:
+        """Return where the closing tag begins after which markup goes on, and where it ends."""
+        # One that is there twice closes once. Where markup goes on after none, the first closes.
+        tag = self.parameter_end
+        closer = first
+        while closer >= 0:
+            last = closer
+            while self.text.startswith(tag, next_start := self.scan.space(last + len(tag))):
+                last = next_start
+            if self.tags.goes_on.match(self.text, self.scan.gap(next_start)):
+                return closer, last + len(tag)
+            if last > closer:  # its double is markup that goes on
+                return closer, self.text.rindex(tag, closer, last) + len(tag)
+            self.scan.charge(_PER_TAG)
+            closer = self.scan.find(tag, last + 1)
+        return first, first + len(tag)
 
-
-def _without_wrapper(args: Json, schema: Json) -> Json:
-    """Return the object in `arguments` where the schema declares its members, and no such wrapper."""
-    members = args.get("arguments")
-    if len(args) != 1 or not is_object(members) or not members:
-        return args
-    if property_of(schema, "arguments", schema) is not None:
-        return args
-    are_declared = all(property_of(schema, key, schema) is not None for key in members)
-    return members if are_declared else args
-
-
-def _value_end(scan: Scan, start: int, schema: Json, tags: Tags) -> tuple[int | None, int]:
-    """Return where a value ends, and where its closing tag does; None if the text ends in it."""
-    first = scan.find(tags.parameter_end, start)
-    call_end = scan.find(tags.call_end, start) if tags.call_end else -1
-    nested_call = scan.search(tags.call, start) if tags.call else None
-    nested_start = len(scan.text)
-    if nested_call and tags.opens(nested_call):
-        nested_start = nested_call.start()
-    if nested_start < first and not 0 <= call_end < nested_start:
-        return _nested_end(scan, start, first, tags)
-    if first < 0:
-        limit = len(scan.text) if call_end < 0 else call_end
-        stop = _next_parameter(scan, start, limit, schema, tags)
-        if stop is not None:
-            return stop, stop
-        return (call_end, call_end) if call_end >= 0 else (None, 0)
-    if 0 <= call_end < first and (tags.call is None or nested_start < first):
-        return call_end, call_end
-    end, tag_end = _closing_tag(scan, first, tags)
-    stop = _next_parameter(scan, start, end, schema, tags)
-    return (stop, stop) if stop is not None else (end, tag_end)
-
-
-def _nested_end(scan: Scan, start: int, first: int, tags: Tags) -> tuple[int | None, int]:
-    """Return where a value ends that holds such a call: where as many parameters close as open."""
-    closer_start = first
-    opens = 0
-    counted_to = start
-    for closes in itertools.count():
-        opens += sum(1 for _ in tags.parameter.finditer(scan.text, counted_to, max(closer_start, counted_to)))
-        if closer_start < 0 or opens <= closes:
-            break
-        counted_to = closer_start
-        closer_start = scan.find(tags.parameter_end, closer_start + 1)
-        scan.charge(_PER_TAG)
-    return (closer_start, closer_start + len(tags.parameter_end)) if closer_start >= 0 else (None, 0)
-
-
-def _closing_tag(scan: Scan, first: int, tags: Tags) -> tuple[int, int]:
-    """Return where the closing tag begins after which markup goes on, and where it ends."""
-    # One that is there twice closes once. Where markup goes on after none, the first closes.
-    size = len(tags.parameter_end)
-    closer_start = first
-    while closer_start >= 0:
-        last = closer_start
-        while scan.text.startswith(tags.parameter_end, next_start := scan.space(last + size)):
-            last = next_start
-        if tags.goes_on.match(scan.text, scan.gap(next_start)):
-            return closer_start, last + size
-        if last > closer_start:  # its double is markup that goes on
-            return closer_start, scan.text.rindex(tags.parameter_end, closer_start, last) + size
-        scan.charge(_PER_TAG)
-        closer_start = scan.find(tags.parameter_end, last + 1)
-    return first, first + size
-
-
-def _next_parameter(scan: Scan, start: int, end: int, schema: Json, tags: Tags) -> int | None:
-    """Return where the next parameter, a declared one, opens before a value was closed."""
-    for opener in tags.parameter.finditer(scan.text, start, end):
-        properties: Any = schema.get("properties")
-        if tags.opens(opener) and (not properties or opener["key"].strip() in properties):
-            return opener.start()
-    return None
-
-
-def _without_indent(text: str, indent: str) -> str:
-    """Return a value without the indentation of its closing tag, if all of it has that."""
-    lines = text.split("\n")
-    if not all(line.startswith(indent) or not line.strip() for line in lines):
-        return text
-    return "\n".join(line.removeprefix(indent) for line in lines)
-
-
-def _value(raw: str, opener: str, schema: Any, root: Json, tags: Tags) -> Any:
-    if tags.pairs:
-        return value_of(raw, schema, root)
-    text = _FIRST_BREAK.sub("", raw)  # the line break on each side belongs to the markup
-    last_line = _LAST_LINE.search(text) if tags.breaks or len(text) < len(raw) else None
-    if last_line is not None:
-        text = _without_indent(text[: last_line.start()], last_line[1])
-    cdata = _CDATA.match(text)
-    text = cdata[1] if cdata else text
-    flag = _KIND.search(opener)
-    if flag is None or flag[2] == "text" or schema is not None:  # the schema corrects a wrong flag
-        return value_of(text, schema, root)
-    is_text = flag[2] == ("true" if flag[0].startswith("string") else "string")
-    return text if is_text else value_of(text, NO_TEXT, root)
+    def _value(self, raw: str, tag: str, schema: Any) -> Any:
+        """Return what the text of a parameter is by its schema, and by what its opening tag says."""
+        if self.pairs:
+            return value_of(raw, schema, self.schema)
+        text = _FIRST_BREAK.sub("", raw)  # the line break on each side belongs to the markup
+        last_line = _LAST_LINE.search(text) if self.tags.breaks or len(text) < len(raw) else None
+        if last_line is not None:
+            text = text[: last_line.start()]
+            lines = text.split("\n")
+            indent = last_line[1]  # of the closing tag
+            if all(line.startswith(indent) or not line.strip() for line in lines):
+                text = "\n".join(line.removeprefix(indent) for line in lines)
+        cdata = _CDATA.match(text)
+        text = cdata[1] if cdata else text
+        flag = _KIND.search(tag)
+        if flag is None or flag[2] == "text" or schema is not None:  # the schema corrects a wrong flag
+            return value_of(text, schema, self.schema)
+        is_text = flag[2] == ("true" if flag[0].startswith("string") else "string")
+        return text if is_text else value_of(text, NO_TEXT, self.schema)
 
 
 _PREFIX = r"(?:[\w.]{1,32}:|[｜|](?:DSML|GCML)[｜|] ?)?"
@@ -359,10 +320,8 @@ INVOKE = tags(
 )
 """Claude's tags, which many write, each with a prefix of its own."""
 
-
-def parameter_tags(opening: re.Match[str]) -> Tags:
-    """Return the tags of parameters with the prefix of an opening tag, where the call's name is elsewhere."""
-    return INVOKE.with_prefix(opening)._replace(call_end="", call=None)
+PARAMETERS = INVOKE._replace(call=re.compile(r"(?!)"), call_end="")
+"""Such parameters alone, where the call's name is elsewhere and nothing else closes it."""
 
 
 def writer_of_tags(
@@ -370,20 +329,15 @@ def writer_of_tags(
 ) -> Writer:
     """Return what writes calls; a call with a value that cannot be told from markup is written as JSON."""
 
-    def as_tags(name: str, args: Json, schema: Json) -> str | None:
-        body = ""
-        for key, value in args.items():
-            text = text_of_value(key, value, schema, marks)
-            if text is None:
-                return None
-            body += parameter.format(key, text)
-        return call.format(name, body)
-
     def write(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
         texts = list[str]()
         for name, args in calls:
-            text = as_tags(name, args, schemas.get(name, {}))
-            texts.append(as_json(name, args) if text is None else text)
+            schema = schemas.get(name, {})
+            values = [(key, text_of_value(key, value, schema, marks)) for key, value in args.items()]
+            if any(text is None for _, text in values):
+                texts.append(as_json(name, args))
+            else:
+                texts.append(call.format(name, "".join(parameter.format(*each) for each in values)))
         return "\n".join(texts)
 
     return write
