@@ -93,26 +93,16 @@ def read_text(
     layout: Layout = NO_LAYOUT,
 ) -> TextReading:
     """Read what a model wrote, in all formats or in those that the caller named."""
-    if text.startswith(BYTE_ORDER_MARK):
-        reading = read_text(
-            text[1:],
-            schemas,
-            formats,
-            starts_in_reasoning=starts_in_reasoning,
-            undeclared=undeclared,
-            call_format=call_format,
-            layout=layout,
-        )
-        return reading._replace(text=text) if reading.text == text[1:] else reading
-    scan = Scan(text, frozenset(text_format.name for text_format in formats or ()), call_format)
-    chosen = FORMATS if formats is None else tuple(formats)
-    grammar = grammar_of(chosen)
+    body = text.lstrip(BYTE_ORDER_MARK)
+    scan = Scan(body, frozenset(row.name for row in formats or ()), call_format)
+    grammar = grammar_of(FORMATS if formats is None else tuple(formats))
     reader = _Reader(scan, ToolTable(schemas, undeclared=undeclared), grammar, layout)
     reader.run(starts_in_reasoning=starts_in_reasoning)
     if reader.calls_were_thoughts and not starts_in_reasoning:
-        reader = reader.another(text)
+        reader = reader.another(body)
         reader.run(starts_in_reasoning=True)
-    return reader.result()
+    reading = reader.result()
+    return reading._replace(text=text) if reading.text == body else reading
 
 
 def is_named(
@@ -502,82 +492,55 @@ class _Reader:
         if reading := self._calls_at(start, formats):
             name, span = reading
             return self._take_calls(name, span, self._around(start, span.end))
-        end = self._faulty_answer(start)
-        is_answer = start == self.scan.content_start and not self.calls and self.depth < _MOST_READINGS_DEEP
-        if end is None and is_answer:
-            end = self._whole_answer(start)
-        return end or self._last_fences(start) or fence.end
+        return self._faulty_answer(start) or self._fences(start) or fence.end
 
-    def _last_fences(self, start: int) -> int | None:
-        """Read fences of calls that follow words and end the answer; None if they are anything else."""
-        if self.calls or self.open_thought:
+    def _fences(self, start: int) -> int | None:
+        """Read fences up to the answer's end that hold calls alone; None if they do not."""
+        if (
+            self.calls
+            or self.open_thought
+            or self.depth >= _MOST_READINGS_DEEP
+            or start < self.text_fences_end
+        ):
             return None
-        if self.depth >= _MOST_READINGS_DEEP or start < self.text_fences_end:
-            return None
-        line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
-        if line.strip() or shows_call(self.text, start):
-            return None
-        calls = list[tuple[str, TextCall]]()
-        cursor = start
-        while cursor < len(self.text):
-            reading = self._call_fence(cursor)
-            if reading is None:
-                self.text_fences_end = cursor
+        is_answer = start == self.scan.content_start
+        if not is_answer:  # words stand before them
+            line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
+            if line.strip() or shows_call(self.text, start) or self._is_quoted(start, len(self.text)):
                 return None
-            name, span = reading
-            calls += [(name, call) for call in span.calls]
-            cursor = self._end_of_silence(span.end)
-        if self._is_quoted(start, len(self.text)):
-            return None
-        self._say(start)
-        self._skip(len(self.text))
-        self._take(calls)
-        return len(self.text)
-
-    def _call_fence(self, start: int) -> tuple[str, CallSpan] | None:
-        """Return the format and the calls of a fence in a call language; None if it is no such fence."""
-        fence = quotations.fence_at(self.scan, start)
-        if fence is None or fence.info not in CALL_LANGUAGES:
-            return None
-        reading = self._calls_at(start, self.grammar.fences)
-        if reading is None or reading[1].text_between:
-            return None
-        return reading
-
-    def _end_of_silence(self, start: int) -> int:
-        """Return where white space and tokens that say nothing end."""
-        start = self.scan.space(start)
-        while silent := SILENT_TOKEN.match(self.text, start):
-            start = self.scan.space(silent.end())
-        return start
-
-    def _whole_answer(self, start: int) -> int | None:
-        """Read fences that are the whole answer and hold calls alone; None if they do not."""
         texts = list[str]()
         calls = list[tuple[str, TextCall]]()
         cursor = start
         while cursor < len(self.text):
             fence = quotations.fence_at(self.scan, cursor)
-            if fence is None:
+            end = None
+            if fence and (is_answer or fence.info in CALL_LANGUAGES):
+                if reading := self._calls_at(cursor, self.grammar.fences):
+                    name, span = reading
+                    calls += [(name, call) for call in span.calls]
+                    end = span.end
+                elif is_answer and (inner := self._in_fence(fence)):
+                    texts += inner.texts
+                    calls += inner.calls
+                    end = fence.end
+            if end is None:
+                self.text_fences_end = cursor
                 return None
-            if reading := self._calls_at(cursor, self.grammar.fences):
-                name, span = reading
-                calls += [(name, call) for call in span.calls]
-                end = span.end
-            else:
-                reader = self.another(self.text[fence.content_start : fence.content_end], self.depth + 1)
-                reader.run()
-                has_said = reader.has_said or "".join(reader.texts).strip()
-                if not reader.has_markup or (has_said and not reader.layout.is_json):
-                    return None
-                texts += reader.texts
-                calls += reader.calls
-                end = fence.end
-            cursor = self._end_of_silence(end)
+            cursor = self.scan.space(end)
+            while silent := SILENT_TOKEN.match(self.text, cursor):
+                cursor = self.scan.space(silent.end())
+        self._say(start)
         self.texts += texts
         self._skip(len(self.text))
         self._take(calls)
         return len(self.text)
+
+    def _in_fence(self, fence: quotations.Fence) -> "_Reader | None":
+        """Return what read the markup in a fence; None if it holds anything else."""
+        reader = self.another(self.text[fence.content_start : fence.content_end], self.depth + 1)
+        reader.run()
+        has_said = reader.has_said or "".join(reader.texts).strip()
+        return reader if reader.has_markup and (not has_said or reader.layout.is_json) else None
 
     def _empty(self, token: re.Match[str]) -> int:
         """Take away tags around nothing or an empty list, and an opening tag that the text ends in."""
