@@ -26,7 +26,6 @@ from sigadapt.errors import InvalidOption
 from sigadapt.runs.ledger import Limits, check_limits
 from sigadapt.runs.run import Run
 from sigadapt.schemas.json_values import is_mapping, is_sequence, refuse_unknown
-from sigadapt.signatures.calls import NO_TURN
 from sigadapt.signatures.sources.runnable import forgotten_adapter
 from sigadapt.signatures.tool_decls import Sources
 from sigadapt.signatures.transcript import read, with_events
@@ -148,16 +147,15 @@ class ReAct(ReActV2):
     ) -> dspy.Prediction:
         """Return what the model said without a call, if that is an answer; else ask it to submit."""
         turn = self._turn_in_words()
-        if turn is not None and turn.answer is not None:
-            return _prediction_of_words(turn, history)
+        if (answer := _answer_in_words(turn, history)) is not None:
+            return answer
         inputs = _with_words(history, pending_inputs, turn)
         try:
             prediction = super()._forced_submit(history, inputs, break_reason, turn_index)
         except ValueError:  # also of a model that cannot be forced, and said its answer
-            last = self._turn_in_words()
-            if last is None or last.answer is None:
+            if (answer := _answer_in_words(self._turn_in_words(), history)) is None:
                 raise
-            return _prediction_of_words(last, history)
+            return answer
         return prediction if turn is None else self._with_words_before(prediction)
 
     async def _aforced_submit(
@@ -165,16 +163,15 @@ class ReAct(ReActV2):
     ) -> dspy.Prediction:
         """Return what the model said without a call, if that is an answer; else ask it to submit."""
         turn = self._turn_in_words()
-        if turn is not None and turn.answer is not None:
-            return _prediction_of_words(turn, history)
+        if (answer := _answer_in_words(turn, history)) is not None:
+            return answer
         inputs = _with_words(history, pending_inputs, turn)
         try:
             prediction = await super()._aforced_submit(history, inputs, break_reason, turn_index)
         except ValueError:
-            last = self._turn_in_words()
-            if last is None or last.answer is None:
+            if (answer := _answer_in_words(self._turn_in_words(), history)) is None:
                 raise
-            return _prediction_of_words(last, history)
+            return answer
         return prediction if turn is None else self._with_words_before(prediction)
 
     def _turn_in_words(self) -> AgentTurn | None:
@@ -205,10 +202,12 @@ class ReAct(ReActV2):
         return Run(self.limits).at_depth(len(modules) - is_called)
 
 
-def _prediction_of_words(turn: AgentTurn, history: dspy.History) -> dspy.Prediction:
-    """Return the prediction of a run that ended with words."""
+def _answer_in_words(turn: AgentTurn | None, history: dspy.History) -> dspy.Prediction | None:
+    """Return the prediction of a run that ended with words; None if they are no answer."""
+    if turn is None or turn.answer is None:
+        return None
     history.messages.append(turn.words())
-    return dspy.Prediction(**(turn.answer or {}), history=history, termination_reason="text")
+    return dspy.Prediction(**turn.answer, history=history, termination_reason="text")
 
 
 def _with_words(
@@ -225,9 +224,8 @@ def _with_text(calls: dspy.ToolCalls, text: str | None) -> dspy.ToolCalls:
     """Return the calls of a turn with a text before its own."""
 
     def of_turn(call: Any) -> Any:
-        turn = getattr(call, "turn", NO_TURN)
-        joined = "\n\n".join(filter(None, (text, turn.text)))
-        return call.model_copy(update={"turn": turn.model_copy(update={"text": joined})})
+        joined = "\n\n".join(filter(None, (text, call.turn.text)))
+        return call.model_copy(update={"turn": call.turn.model_copy(update={"text": joined})})
 
     return calls.model_copy(update={"tool_calls": [of_turn(call) for call in calls.tool_calls]})
 

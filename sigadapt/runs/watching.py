@@ -20,6 +20,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import RLock
 from typing import Any
 from uuid import uuid4
@@ -84,7 +85,6 @@ class _AgentStep:
     has_tools: bool = True  # whether a subscription to calls sends its chunks
     texts: Any = field(default_factory=NoText)  # what splits its text into fields
     submit_texts: SubmitTexts | None = None  # what reads the agent's outputs; None outside of an agent
-    answer_field: str | None = None  # the agent's output that words without a call are
     held: list[str] = field(default_factory=list[str])  # words, until it is known whether a call follows them
     waiting: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list[Any])
     is_open: bool = True
@@ -95,6 +95,13 @@ class _AgentStep:
     open_calls: set[int] = field(default_factory=set[int])  # the calls of which a piece was emitted
     calls: dict[str, AnyCall] = field(default_factory=dict[str, AnyCall])
     usage: Counter[str] = field(default_factory=Counter[str])  # tokens, by DSPy's names
+
+    @cached_property
+    def answer_field(self) -> str | None:
+        """The output that words without a call are; None for another predictor than an agent's own."""
+        agent: Any = None if self.origin is None else self.origin.agent
+        is_agents = agent is not None and self.origin is not None and self.origin.predictor is agent.react
+        return answer_field(agent) if is_agents else None
 
 
 @dataclass(eq=False)
@@ -274,20 +281,19 @@ class Watch(BaseCallback):
             has_tools = plan_of(signature) is not None
         except SigadaptError:  # which the adapter raises
             has_tools = True
-        marker = "" if has_tools else getattr(settings.adapter, "field_marker", "")
         fields = signature.output_fields
+        around = _agent_around(parent)
+        agent = None if around is None else around.instance
+        origin = Origin(instance, agent, (around or frame).texts, has_tools)
         with self._lock:
             self._count += 1
-            texts = field_texts(fields, marker, NOWHERE)
-            around = _agent_around(parent)
-            agent = None if around is None else around.instance
-            origin = Origin(instance, agent, (around or frame).texts, has_tools)
-            frame.step = _AgentStep(self._count, parent.within, parent, origin, fields, has_tools, texts)
-            if agent is not None and has_tools:
-                frame.step.submit_texts = submit_texts(agent, instance, values)
-            if agent is not None and instance is agent.react:
-                frame.step.answer_field = answer_field(agent)
-            self._steps.append(frame.step)
+            step = _AgentStep(self._count, parent.within, parent, origin, fields, has_tools)
+            if not has_tools:
+                step.texts = field_texts(fields, getattr(settings.adapter, "field_marker", ""), NOWHERE)
+            elif agent is not None:
+                step.submit_texts = submit_texts(agent, instance, values)
+            frame.step = step
+            self._steps.append(step)
 
     def _step_between(self, owner: _Frame) -> _AgentStep:
         """Return a step for what no predictor did."""
