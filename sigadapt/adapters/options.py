@@ -4,7 +4,6 @@
 """
 
 import inspect
-import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, 
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import refuse_unknown
-from sigadapt.signatures.tool_decl import by_value
+from sigadapt.signatures.tool_decl import by_value, from_pickles
 
 if TYPE_CHECKING:
     from sigadapt.text.bodies.template import ResponseTemplate
@@ -173,7 +172,7 @@ class Options:
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {each.name: _pickle(each.name, getattr(self, each.name)) for each in fields(self)}
-        return _unpickle, (values,)
+        return from_pickles, (Options, {}, values)
 
 
 def _pickle(name: str, value: object) -> bytes:
@@ -186,10 +185,6 @@ def _pickle(name: str, value: object) -> bytes:
             field=name,
             fix="Leave out what belongs to one process, or create the adapter in the worker.",
         ) from error
-
-
-def _unpickle(values: dict[str, bytes]) -> Options:
-    return Options(**{name: pickle.loads(value) for name, value in values.items()})  # noqa: S301  (inside a pickle)
 
 
 def _check_word(option: str, value: object, words: tuple[str | None, ...]) -> None:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, cast
 
 from dspy import BaseLM
 from dspy.signatures.signature import Signature
-from dspy.utils import callback
 from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.call import Outputs, steps
@@ -26,7 +25,7 @@ from sigadapt.adapters.request.prompt import describe, form_of, in_own_words
 from sigadapt.adapters.response.text_choice import chosen_formats
 from sigadapt.dspy_boundary.contract import rows_of
 from sigadapt.dspy_boundary.current_run import tracer_here
-from sigadapt.dspy_boundary.internals import planned, shown_scope
+from sigadapt.dspy_boundary.internals import planned, shown_scope, with_callbacks
 from sigadapt.errors import InvalidOption, ToolCallParseError
 from sigadapt.signatures.awaiting import arun, run
 
@@ -40,7 +39,7 @@ class _CanonicalFormat:
     `ToolAdapter.format` is not wrapped itself: without tools it calls DSPy's `format`, which already is.
     """
 
-    @callback.with_callbacks  # pyright: ignore[reportUntypedFunctionDecorator]
+    @with_callbacks
     def format(self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]) -> Any:
         return prompt_of(messages_of(cast("ToolAdapter", self), signature, demos, inputs))
 
@@ -57,7 +56,7 @@ class ToolAdapter(OutputFormat):
         # Replaces DSPy's own, which wraps inherited methods a second time, so that callbacks fire twice.
         for name in ("format", "parse"):
             if name in vars(cls):
-                setattr(cls, name, callback.with_callbacks(vars(cls)[name]))
+                setattr(cls, name, with_callbacks(vars(cls)[name]))
 
     def _configure(
         self,
@@ -74,7 +73,7 @@ class ToolAdapter(OutputFormat):
             chosen_formats(self.options.formats)
         check_hooks(self.options.hooks)
 
-    def __call__(  # noqa: D102  (Adapter's own)
+    def __call__(
         self,
         lm: BaseLM,
         lm_kwargs: dict[str, Any],
@@ -82,6 +81,7 @@ class ToolAdapter(OutputFormat):
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
+        """Ask a language model for a predictor: by `call.py` with tool fields, by DSPy alone without."""
         plan = plan_of(signature)
         if plan is None:
             dspys: Any = super()
@@ -92,7 +92,7 @@ class ToolAdapter(OutputFormat):
         run_flow = self._run_planned if self._asks_capabilities(call) else self._run
         return run_flow(lm, lm_kwargs, call)
 
-    async def acall(  # noqa: D102
+    async def acall(
         self,
         lm: BaseLM,
         lm_kwargs: dict[str, Any],
@@ -100,6 +100,7 @@ class ToolAdapter(OutputFormat):
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
+        """Do what `__call__` does, and await the model."""
         plan = plan_of(signature)
         if plan is None:
             dspys: Any = super()

@@ -75,12 +75,13 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
             dspy.utils.exceptions.AdapterParseError: if the second model does not extract the fields.
         """
         extractor = self._create_extractor_signature(signature)
+        signature_class: Any = signature  # DSPy annotates an instance, and passes classes
         try:
             outputs = await dspy.ChatAdapter().acall(self.extraction_model, {}, extractor, [], {"text": text})
         except AdapterParseError as error:
             raise AdapterParseError(
                 adapter_name=type(self).__name__,
-                signature=signature,  # pyright: ignore[reportArgumentType]
+                signature=signature_class,
                 lm_response=text,
                 message=f"The second model did not extract the fields: {error.message}",
             ) from error

@@ -49,8 +49,14 @@ if TYPE_CHECKING:
         def __init__(
             self, signature: type[dspy.Signature] | str, tools: list[dspy.Tool], max_iters: int = ...
         ) -> None: ...
-        def forward(self, **input_args: Any) -> dspy.Prediction: ...  # noqa: D102
-        async def aforward(self, **input_args: Any) -> dspy.Prediction: ...  # noqa: D102
+
+        def forward(self, **input_args: Any) -> dspy.Prediction:
+            """Run the agent."""
+            ...
+
+        async def aforward(self, **input_args: Any) -> dspy.Prediction:
+            """Run the agent, awaited."""
+            ...
 
         def _forced_submit(
             self, history: History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int

@@ -20,7 +20,7 @@ from sigadapt.dspy_boundary.internals import report_to_runs, settings
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger, Limits, check_limits
-from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of
+from sigadapt.schemas.json_values import is_mapping, is_object, is_sequence, type_of
 from sigadapt.signatures.tool_functions.tool_context import Deps
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
@@ -158,7 +158,7 @@ class Run(Generic[Deps]):
         self, limits: Limits | None = None, deps: Deps = _NO_DEPS, state: dict[str, Any] | None = None
     ) -> None:
         check_limits(limits)
-        if state is not None and not isinstance(state, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if state is not None and not is_object(state):
             fix = "Give a dict of plain JSON values."
             raise InvalidOption(f"expected a dict, got {state!r}", field="state", fix=fix)
         self.limits = limits or Limits()
@@ -204,7 +204,7 @@ class Run(Generic[Deps]):
         self.error = error
         if error is not None and not self._has_left(getattr(error, "run", None)):
             with suppress(AttributeError, TypeError):  # an error that takes no attributes
-                error.run = self  # pyright: ignore[reportAttributeAccessIssue]
+                vars(error)["run"] = self
 
     def _has_left(self, run: Any) -> bool:
         """Return whether an error that leaves this run keeps another one, as a run inside of this one."""

@@ -51,6 +51,13 @@ class OwnMembers(ModelMetaclass):
         return sorted({*names, *_SAVING, "__doc__", "__init__", "__module__"})
 
 
+BASE_INIT = "__pydantic_base_init__"
+"""The mark of a constructor that pydantic does not call to validate what was saved."""
+
+UNHASHABLE: Any = None
+"""The `__hash__` of a model whose parts can change, although the model cannot."""
+
+
 class OwnErrors(pydantic.BaseModel, metaclass=OwnMembers):
     """A frozen model whose constructor raises `InvalidHistory`. Validating it in a field is pydantic's."""
 
@@ -74,8 +81,7 @@ class OwnErrors(pydantic.BaseModel, metaclass=OwnMembers):
             reason = f"{name} cannot be made from it: {path and path + ': '}{cut(first['msg'])}"
             raise InvalidHistory(reason, code="unreadable_history", fix=fix) from error
 
-    # Without this mark, pydantic would call this constructor to validate what was saved.
-    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+    vars(__init__)[BASE_INIT] = True
 
 
 class SaveableModel(OwnErrors):

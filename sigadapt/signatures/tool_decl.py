@@ -309,15 +309,9 @@ class ToolDecl(Displayable, Immutable, Runnable):
         functions: dict[str, bytes] = {}
         for key in ("func", "requires_confirmation"):
             if callable(function := getattr(self, key)):
-                try:
-                    functions[key] = by_value(function)
-                except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
-                    functions[key] = by_value(LostFunction(self.name, key))
+                functions[key] = _by_value_or_lost(function, LostFunction(self.name, key))
         if self.hooks:
-            try:
-                functions["hooks"] = by_value(self.hooks)
-            except Exception:  # noqa: BLE001  (whatever the hooks' own classes raise)
-                functions["hooks"] = by_value((LostHooks(self.name),))
+            functions["hooks"] = _by_value_or_lost(self.hooks, (LostHooks(self.name),))
         fields = {name: getattr(self, name) for name in _OWN if name not in ("func", "hooks")}
         return from_pickles, (_from_bare_form, {"source": bare_form(self), **fields}, functions)
 
@@ -354,6 +348,13 @@ def by_value(value: object) -> bytes:
     import cloudpickle  # only who pickles needs it
 
     return cloudpickle.dumps(value)
+
+
+def _by_value_or_lost(value: object, lost: object) -> bytes:
+    try:
+        return by_value(value)
+    except Exception:  # noqa: BLE001  (whatever the classes of a program raise)
+        return by_value(lost)
 
 
 def from_pickles(make: Callable[..., Any], fields: dict[str, Any], pickles: dict[str, bytes]) -> Any:

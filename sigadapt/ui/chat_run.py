@@ -220,7 +220,7 @@ class ChatRun:
         """Return the history of the chat after a run that ended in an answer."""
         outputs: Json = {}
         if isinstance(prediction, dspy.Prediction):
-            items: dict[str, Any] = dict(prediction.items())  # pyright: ignore[reportUnknownArgumentType]
+            items: Any = prediction
             outputs = {name: value for name, value in items.items() if name == "history" or _is_kept(value)}
         history: object = outputs.get("history")
         events = self._progress.events()

@@ -20,7 +20,7 @@ from sigadapt.schemas.json_values import Json, compact, cut, equal_json, is_obje
 from sigadapt.signatures.binding import function_arguments
 from sigadapt.signatures.calls.turn import NO_TURN, InvalidToolCall, Turn
 from sigadapt.signatures.confirmation import REJECTED, request_id
-from sigadapt.signatures.saved_model import OwnErrors, in_order_of
+from sigadapt.signatures.saved_model import UNHASHABLE, OwnErrors, in_order_of
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import Sources, decls_of
 from sigadapt.signatures.tool_functions.open_call import Kind
@@ -284,7 +284,7 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
         ids = {call.id for call in (self, other) if "id" in call.model_fields_set} - {None}
         return len(ids) < 2 and self.name == other.name and equal_json(self.args, other.args)
 
-    __hash__ = None  # pyright: ignore[reportAssignmentType]  (its arguments are a dict)
+    __hash__ = UNHASHABLE  # its arguments are a dict
 
     def format(self) -> dict[str, Any]:
         """Return the whole call, turn included. `dspy.ToolCalls`, which ReActV2 builds, saves this."""

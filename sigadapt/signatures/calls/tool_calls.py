@@ -17,7 +17,7 @@ from sigadapt.signatures.calls.input_requests import question_about, request_for
 from sigadapt.signatures.calls.reading import fields_of, read_calls
 from sigadapt.signatures.calls.tool_call import RefusedToolCall, ToolCall, refused, was_sent
 from sigadapt.signatures.calls.turn import NO_TURN, InvalidToolCall, Turn
-from sigadapt.signatures.saved_model import OwnErrors
+from sigadapt.signatures.saved_model import BASE_INIT, UNHASHABLE, OwnErrors
 from sigadapt.signatures.tool_decls import Sources, awaited_decls, decls_of
 
 if TYPE_CHECKING:  # the door of `run` and `arun`
@@ -64,8 +64,7 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
             raise InvalidHistory(reason, code="unreadable_history", fix=self.what_to_give)
         super().__init__(**{**fields, **data})
 
-    # Without this mark, pydantic would call this constructor to validate saved calls.
-    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+    vars(__init__)[BASE_INIT] = True
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -104,7 +103,7 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
             and self.tool_call_results == other.tool_call_results
         )
 
-    __hash__ = None  # pyright: ignore[reportAssignmentType]  (its calls are a list)
+    __hash__ = UNHASHABLE  # its calls are a list
 
     def __len__(self) -> int:
         return len(self.tool_calls)

@@ -131,7 +131,7 @@ def is_async(function: Any) -> bool:
     kind = cast("type[Any]", type(inner))
     if issubclass(kind, dspy.Module):
         return not hasattr(kind, "forward")
-    return any(map(inspect.iscoroutinefunction, (inner, getattr(kind, "__call__", None))))  # noqa: B004
+    return any(map(inspect.iscoroutinefunction, (inner, inspect.getattr_static(kind, "__call__", None))))
 
 
 def async_entry(function: Any) -> Callable[..., Any]:

@@ -118,9 +118,13 @@ def plain_failures() -> Generator[None]:
         _LOG.debug("a tool failed", exc_info=error)
         # An exception of which Python formats the type's name and the message alone.
         text = text_of_error(error)
+
+        def show(_: BaseException) -> str:
+            return text
+
         no_value = property(lambda _: None, lambda _, __: None)
         names: dict[str, Any] = dict.fromkeys(("__traceback__", "__cause__", "__context__"), no_value)
-        names |= {"__module__": "builtins", "__str__": lambda _: text}  # pyright: ignore[reportUnknownLambdaType]
+        names |= {"__module__": "builtins", "__str__": show}
         raise type(type(error).__name__, (Exception,), names) from None
 
 
