@@ -35,7 +35,6 @@ from sigadapt.providers.route import (
     TurnRules,
     member_names,
 )
-from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.content_blocks import (
     IMAGES,
     PDF,
@@ -254,6 +253,7 @@ class Anthropic(Provider):
     telemetry = "anthropic"
     members = _MEMBERS
     server_policy = "AnthropicCompat"
+    blocks_key = "content"
     arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
@@ -283,19 +283,12 @@ class Anthropic(Provider):
     # {"usage": {"input_tokens": 6, "cache_creation_input_tokens": 574, "cache_read_input_tokens": 20443,
     #   "output_tokens": 489, "output_tokens_details": {"thinking_tokens": 77}}}
     # https://platform.claude.com/docs/en/build-with-claude/prompt-caching#tracking-cache-performance
-    def usage(self, body: Json) -> AnswerUsage | None:
-        counts = an_object(body.get("usage"))
-        read = sum_in(counts, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        written = count_in(counts, "output_tokens")
-        cached = count_in(counts, "cache_read_input_tokens")
-        return answer_usage(counts, read=read, written=written, cached=cached)
+    read_counts = "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
+    written_counts = ("output_tokens",)
+    cached_count = "cache_read_input_tokens"
 
     def ran_itself(self, call_id: Any) -> bool:
         return ran_itself(call_id)
-
-    def without_calls(self, body: Json) -> Json:
-        content = [block for block in content_parts(body.get("content")) if not self.is_call(block)]
-        return {**body, "content": content}
 
     def is_event(self, event: Json) -> bool:
         return kind_of(event) in _EVENTS
@@ -308,18 +301,15 @@ class Anthropic(Provider):
     # {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
     # https://platform.claude.com/docs/en/build-with-claude/streaming
     def assemble(self, events: Iterable[Json]) -> Json:
-        message: Json = {"type": "message", "stop_reason": None}
+        start: Json = {"type": "message", "stop_reason": None}
+        message = {**start}
         blocks = Blocks()
-        is_started = False
         for event in events:
             kind = event.get("type")
             index = event.get("index")
-            if kind == "message_start":
-                if is_started:  # a gateway tried again
-                    message = {"type": "message", "stop_reason": None}
-                    blocks = Blocks()
-                is_started = True
-                message.update(an_object(event.get("message")))
+            if kind == "message_start":  # the second one if a gateway tried again
+                message = {**start, **an_object(event.get("message"))}
+                blocks = Blocks()
             elif kind == "content_block_start":
                 blocks.open(index, event.get("content_block"))
             elif kind == "content_block_delta":
@@ -408,7 +398,7 @@ class Anthropic(Provider):
     # https://platform.claude.com/docs/en/build-with-claude/extended-thinking#preserving-thinking-blocks
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         blocks: list[Json] = []
-        for block, call in blocks_with_calls(self, message, state):
+        for block, _, call in blocks_with_calls(self, message, state):
             if call is not None:
                 fields = {"id": call["id"], "name": named_part(call)["name"], "input": arguments_of(call)}
                 blocks.append({"type": "tool_use", **block, **fields})

@@ -26,7 +26,6 @@ from sigadapt.providers.route import (
     TurnRules,
     member_names,
 )
-from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.content_blocks import PDF, PICTURES, chat_block, only
 from sigadapt.providers.wire.reading import Part, Reading, finish_word, text_part, with_reported_call
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording, Where
@@ -174,13 +173,9 @@ class BedrockConverse(Provider):
     # {"usage": {"inputTokens": 675, "cacheReadInputTokens": 0, "cacheWriteInputTokens": 0,
     #   "outputTokens": 84, "totalTokens": 759}}
     # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html
-    def usage(self, body: Json) -> AnswerUsage | None:
-        counts = an_object(body.get("usage"))
-        read = sum_in(counts, "inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
-        written = count_in(counts, "outputTokens")
-        return answer_usage(
-            counts, read=read, written=written, cached=count_in(counts, "cacheReadInputTokens")
-        )
+    read_counts = "inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"
+    written_counts = ("outputTokens",)
+    cached_count = "cacheReadInputTokens"
 
     def is_request(self, body: Json) -> bool:
         messages = objects(body.get("messages"))

@@ -330,7 +330,7 @@ class Gemini(Provider):
         why = message if is_text(message) else None
         if why is None and finish in ("content_filter", "error"):  # the provider's word says more than ours
             why = finish_word(reason, {})
-        reading = Reading.of_parts(NAME, parts, finish, why)
+        reading = self.candidate(parts, finish, why)
         # Gemini describes a call that it withholds in `finishMessage`: "Malformed function call: print(...".
         # https://ai.google.dev/api/generate-content#FinishReason
         calls = with_reported_call(reading.calls, finish, why)
@@ -453,7 +453,7 @@ class Gemini(Provider):
             for part in map(self.part_of, blocks)
         )
         parts: list[Json] = []
-        for part, call in blocks_with_calls(self, message, state):
+        for part, _, call in blocks_with_calls(self, message, state):
             if call is not None:
                 fields = {"id": call["id"], "name": named_part(call)["name"], "args": arguments_of(call)}
                 stand_in: Json = {} if any(map(_is_call, parts)) else message.get("stand_in", {})
@@ -513,7 +513,7 @@ class Gemini(Provider):
         """Return a chat message with the signatures in `provider_specific_fields`, which LiteLLM sends on."""
         fields = {
             call["id"]: {"provider_specific_fields": {"thought_signature": part["thoughtSignature"]}}
-            for part, call in blocks_with_calls(self, message, state)
+            for part, _, call in blocks_with_calls(self, message, state)
             if call is not None and is_text(part.get("thoughtSignature"))
         }
         calls = [{**call, **fields.get(call["id"], {})} for call in message.get("tool_calls") or ()]

@@ -12,7 +12,6 @@ step ends with its `step.stop`, or with an interaction that says that it ended.
 from collections.abc import Iterable
 
 from sigadapt.providers.provider import Provider
-from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.reading import (
     Part,
     Reading,
@@ -88,18 +87,14 @@ class GeminiInteractions(Provider):
         parts = [without_answered_call(self.part_of(step), result_ids) for step in steps]
         finish = finish_word(body.get("status"), _FINISH)
         why = next(filter(None, map(details_in, objects(body.get("errors")))), None)
-        return [Reading.of_parts(NAME, parts, finish, why)]
+        return [self.candidate(parts, finish, why)]
 
     # {"usage": {"total_input_tokens": 19, "total_tool_use_tokens": 0, "total_cached_tokens": 0,
     #   "total_output_tokens": 11, "total_thought_tokens": 206, "total_tokens": 236}}
     # https://ai.google.dev/api/interactions-api
-    def usage(self, body: Json) -> AnswerUsage | None:
-        counts = an_object(body.get("usage"))
-        read = sum_in(counts, "total_input_tokens", "total_tool_use_tokens")
-        written = sum_in(counts, "total_output_tokens", "total_thought_tokens")
-        return answer_usage(
-            counts, read=read, written=written, cached=count_in(counts, "total_cached_tokens")
-        )
+    read_counts = "total_input_tokens", "total_tool_use_tokens"
+    written_counts = "total_output_tokens", "total_thought_tokens"
+    cached_count = "total_cached_tokens"
 
     def is_event(self, event: Json) -> bool:
         kind = event.get("event_type")

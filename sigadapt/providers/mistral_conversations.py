@@ -13,11 +13,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers.provider import Provider
-from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.reading import Part, Reading, text_part, without_answered_call
 from sigadapt.providers.wire.values import (
     JsonText,
-    an_object,
     content_parts,
     join_texts,
     json_text,
@@ -69,14 +67,12 @@ class MistralConversations(Provider):
         finish = "stop" if all(part.call is None for part in parts) else "tool_calls"
         if not body.get("ended", True):
             finish = None
-        return [Reading.of_parts(NAME, parts, finish)]
+        return [self.candidate(parts, finish)]
 
     # {"usage": {"prompt_tokens": 188, "completion_tokens": 55, "connector_tokens": 7112,
     #   "total_tokens": 7355}}
-    def usage(self, body: Json) -> AnswerUsage | None:
-        counts = an_object(body.get("usage"))
-        read = sum_in(counts, "prompt_tokens", "connector_tokens")
-        return answer_usage(counts, read=read, written=count_in(counts, "completion_tokens"))
+    read_counts = "prompt_tokens", "connector_tokens"
+    written_counts = ("completion_tokens",)
 
     def is_event(self, event: Json) -> bool:
         return kind_of(event).startswith(_EVENTS)

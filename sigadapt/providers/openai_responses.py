@@ -356,6 +356,7 @@ class OpenAIResponses(Provider):
     name = NAME
     members = _MEMBERS
     server_policy = "OpenAIResponsesCompat"
+    blocks_key = "output"
     rows_key = "input"
     id_key = "call_id"
     not_of_lm15 = "response.incomplete"
@@ -403,10 +404,6 @@ class OpenAIResponses(Provider):
             if is_failed_listing or (kind.endswith("_call") and not self.is_call(item)):
                 _find_call(findings, item)
         return findings.work()
-
-    def without_calls(self, body: Json) -> Json:
-        output = [item for item in content_parts(body.get("output")) if not self.is_call(item)]
-        return {**body, "output": output}
 
     def is_event(self, event: Json) -> bool:
         return kind_of(event).startswith("response.")
@@ -512,7 +509,7 @@ class OpenAIResponses(Provider):
     # https://developers.openai.com/api/docs/guides/reasoning#keeping-reasoning-items-in-context
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         items: list[Json] = []
-        for block, call in blocks_with_calls(self, message, state):
+        for block, _, call in blocks_with_calls(self, message, state):
             item = _input_item(block)
             if call is None:
                 items += [item] if item else []

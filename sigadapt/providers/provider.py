@@ -31,8 +31,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.providers.route import DocumentedMembers, Route
-from sigadapt.providers.usage import AnswerUsage
-from sigadapt.providers.wire.reading import Part, Reading
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
+from sigadapt.providers.wire.reading import Part, Reading, ends_in_call, mark_last_cut_off, state_of
+from sigadapt.providers.wire.values import an_object, content_parts, in_paragraphs, join_texts
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.server_work import NO_WORK, ServerWork
 from sigadapt.signatures.tool_decls import made_once
@@ -62,12 +63,17 @@ class Provider:
     # A provider overrides what differs from these defaults. A `block` is one of a turn's state.
     name: str  # of the wire format, as in `choice_from_response(..., dialect=)`
     telemetry = "openai"  # its name in traces; the registry that `providers/__init__.py` cites has them
+    blocks_key = ""  # the member of an answer that holds its blocks, on a wire that lm15 reads
     rows_key = "messages"  # the member of the body in which DSPy's engine writes the conversation
     path = ""  # of the requests, below the server's address, on a wire that DSPy's engine does not speak
     id_key = "id"  # under which a call has its id, on a wire whose streams lm15 reads
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
     not_of_lm15 = ""  # the type of an event that lm15 doesn't know (`event_for_lm15`)
     marks_commentary = False  # as another text than the answer (`Reading.commentary`)
+    # The members of a body's `usage` that count the tokens read, written and cached (`usage.py`).
+    read_counts: Sequence[str] = ()
+    written_counts: Sequence[str] = ()
+    cached_count = ""
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
     # The entries of server tools (`signatures/provider_tools.py`) by name, by how the model's name begins.
     server_tools: Mapping[str, Mapping[str, Json]] = {}
@@ -100,7 +106,10 @@ class Provider:
 
     def usage(self, body: Json) -> AnswerUsage | None:
         """Return what the provider counted, as a body says; None if it does not."""
-        return None
+        counts = an_object(body.get("usage"))
+        read = sum_in(counts, *self.read_counts)
+        written = sum_in(counts, *self.written_counts)
+        return answer_usage(counts, read=read, written=written, cached=count_in(counts, self.cached_count))
 
     def ran_itself(self, call_id: Any) -> bool:
         """Return whether a call has an id that the provider gives to calls which it ran itself."""
@@ -112,7 +121,10 @@ class Provider:
 
     def without_calls(self, body: Json) -> Json:
         """Return a body without its calls, for readers that refuse a body because of a call."""
-        return body
+        if not self.blocks_key:
+            return body
+        blocks = [block for block in content_parts(body.get(self.blocks_key)) if not self.is_call(block)]
+        return {**body, self.blocks_key: blocks}
 
     # Requests that somebody recorded
 
@@ -137,11 +149,15 @@ class Provider:
     def candidate(
         self, parts: Sequence[Part], finish: str | None, why: str | None = None, fields: Json | None = None
     ) -> Reading:
-        """Return the candidate that parts make, with what the provider's own tools left in them."""
-        reading = Reading.of_parts(self.name, parts, finish, why, fields)
-        if reading.state is None:
-            return reading
-        return reading._replace(work=self.work([part.block for part in parts]))
+        """Return the candidate that the parts of an answer make; `fields` are those of its state."""
+        text = in_paragraphs([part.text for part in parts])
+        reasoning = join_texts([part.thinking for part in parts])
+        calls = [part.call for part in parts if part.call is not None]
+        if ends_in_call(parts):
+            calls = mark_last_cut_off(calls, finish)
+        state = state_of(self.name, parts, fields, is_paused=finish == "pause")
+        work = NO_WORK if state is None else self.work([part.block for part in parts])
+        return Reading(text, reasoning, calls, finish, state, why, work=work)
 
     def is_call(self, block: Json) -> bool:
         """Return whether a block stands for a call."""

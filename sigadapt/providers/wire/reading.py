@@ -20,7 +20,7 @@ was asked to store nothing.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sigadapt.providers.wire.values import MalformedCall, RawCall, in_paragraphs, is_text, join_texts
+from sigadapt.providers.wire.values import MalformedCall, RawCall, is_text
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, compact, fault_in, is_object
 from sigadapt.signatures.server_work import NO_WORK, ServerWork
@@ -108,24 +108,6 @@ class Reading(NamedTuple):
     work: ServerWork = NO_WORK  # what the provider's own tools did
     wire: str | None = None  # the name of the wire format that it was read in; None if it is of none
 
-    @classmethod
-    def of_parts(
-        cls,
-        wire: str,
-        parts: Sequence[Part],
-        finish: str | None,
-        why: str | None = None,
-        fields: Json | None = None,
-    ) -> "Reading":
-        """Return the candidate that the parts of an answer make; `fields` are those of its state."""
-        text = in_paragraphs([part.text for part in parts])
-        reasoning = join_texts([part.thinking for part in parts])
-        calls = [part.call for part in parts if part.call is not None]
-        if _ends_in_call(parts):
-            calls = mark_last_cut_off(calls, finish)
-        state = state_of(wire, parts, fields, is_paused=finish == "pause")
-        return cls(text, reasoning, calls, finish, state, why)
-
     @property
     def is_empty(self) -> bool:
         """Whether the candidate holds neither text nor reasoning nor calls nor the work of server tools."""
@@ -137,7 +119,7 @@ def without_answered_call(part: Part, answered: Sequence[Any]) -> Part:
     return part._replace(call=None) if part.call is not None and part.call[0] in answered else part
 
 
-def _ends_in_call(parts: Sequence[Part]) -> bool:
+def ends_in_call(parts: Sequence[Part]) -> bool:
     """Return whether the last part is a call. Empty texts are ignored, because streams end in one."""
     for part in reversed(parts):
         if part.call is not None:

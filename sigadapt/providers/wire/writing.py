@@ -10,19 +10,18 @@ from sigadapt.providers.provider import Provider
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 
-Place = tuple[Json, Json | None]
-"""A block of a turn, and its call as the canonical Request has it; None for any other block."""
 
+class Place(NamedTuple):
+    """A block of a turn, where it goes back."""
 
-class _PlacedBlock(NamedTuple):
     block: Json
     kind: str  # of its part
-    call: Json | None
+    call: Json | None  # as the canonical Request has it; None for any other block
 
 
 def blocks_with_calls(provider: Provider, message: Json, state: Json | None) -> list[Place]:
     """Return the blocks of a turn with the calls that go back, in the provider's order."""
-    return [(place.block, place.call) for place in _remaining(_places(provider, message, state))]
+    return _remaining(_places(provider, message, state))
 
 
 def drops_thinking(provider: Provider, message: Json, state: Json) -> bool:
@@ -32,11 +31,11 @@ def drops_thinking(provider: Provider, message: Json, state: Json) -> bool:
     return counts[1] < counts[0]
 
 
-def _remaining(whole: Sequence[_PlacedBlock]) -> list[_PlacedBlock]:
+def _remaining(whole: Sequence[Place]) -> list[Place]:
     # A call that the program took out is left out. So is the thinking directly before it, unless the next
     # block is one that thinking may precede: providers refuse thinking that leads to nothing. A call that the
     # program added comes last.
-    places: list[_PlacedBlock] = []
+    places: list[Place] = []
     taken_out = False
     for place in reversed(whole):
         is_thinking = place.kind == "thinking"
@@ -49,19 +48,19 @@ def _remaining(whole: Sequence[_PlacedBlock]) -> list[_PlacedBlock]:
     return places[::-1]
 
 
-def _places(provider: Provider, message: Json, state: Json | None) -> list[_PlacedBlock]:
+def _places(provider: Provider, message: Json, state: Json | None) -> list[Place]:
     calls: list[Any] = message.get("tool_calls") or []
     if state is None:  # a turn of text and calls alone
         state = {"blocks": provider.plain_blocks(message.get("content"), len(calls))}
         state["ids"] = [call["id"] for call in calls]
     waiting = {call["id"]: call for call in calls}
     ids = iter(state.get("ids", ()))
-    places: list[_PlacedBlock] = []
+    places: list[Place] = []
     for block in state["blocks"]:
         kind = provider.part_of(block).kind
         call = waiting.pop(next(ids, ""), None) if kind == "call" else None
-        places.append(_PlacedBlock(block, kind, call))
-    return places + [_PlacedBlock({}, "", call) for call in waiting.values()]
+        places.append(Place(block, kind, call))
+    return places + [Place({}, "", call) for call in waiting.values()]
 
 
 def plain_text(content: str | Sequence[Json]) -> str:
