@@ -12,7 +12,7 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 
 import re
 
-from sigadapt.text.bodies.objects import ARGUMENTS, IDS, NAMES, call_of, read_body
+from sigadapt.text.bodies.objects import ARGUMENTS, IDS, NAMES, ObjectReader
 from sigadapt.text.contract import (
     MOST_CALLS,
     CallSpan,
@@ -79,13 +79,14 @@ def _sequence(scan: Scan, start: int, tools: ToolTable, *, is_whole_answer: bool
     is_list = scan.text.startswith("[", cursor)
     if is_list:
         cursor = scan.space(cursor + 1)
+    reader = ObjectReader(scan, tools, must_be_exact=True)
     calls = list[TextCall]()
     end = cursor
     while scan.text.startswith("{", cursor) and len(calls) <= MOST_CALLS:
         members = scan.members_at(cursor)
-        call = call_of(scan, members, tools, must_be_exact=True)
+        call = reader.call_of(members)
         if call is None or members.end is None:
-            cut_call = _read_cut_off(scan, members, tools) if is_whole_answer else None
+            cut_call = _read_cut_off(reader, members) if is_whole_answer else None
             if cut_call is not None:
                 return CallSpan([*calls, cut_call], len(scan.text))
             # A list that holds anything but calls is data.
@@ -108,16 +109,17 @@ def _sequence(scan: Scan, start: int, tools: ToolTable, *, is_whole_answer: bool
     return CallSpan(calls, end) if is_cut_list else None
 
 
-def _read_cut_off(scan: Scan, members: Members, tools: ToolTable) -> TextCall | None:
+def _read_cut_off(reader: ObjectReader, members: Members) -> TextCall | None:
     """Return the call that the text ends in."""
-    name = tools.name_of(next((members.fields[key][0] for key in NAMES if key in members.fields), None))
-    if name is None or name not in tools.schemas or members.broken_member is None:
+    text = reader.text
+    _, name = reader.name_in(members)
+    if name is None or name not in reader.tools.schemas or members.broken_member is None:
         return None
     key, args_start = members.broken_member
-    is_args_start = key in ARGUMENTS and scan.text.startswith(("{", '"{'), args_start)
-    if not is_args_start or not is_open(scan.text, args_start):
+    is_args_start = key in ARGUMENTS and text.startswith(("{", '"{'), args_start)
+    if not is_args_start or not is_open(text, args_start):
         return None
-    return as_written(scan, name, args_start, len(scan.text))
+    return as_written(reader.scan, name, args_start, len(text))
 
 
 def _read_faulty_objects(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
@@ -131,7 +133,7 @@ def _read_faulty_objects(scan: Scan, start: int, tools: ToolTable) -> CallSpan |
     key = members.broken_member[0] if members.broken_member else ""
     if key not in ARGUMENTS and members.fields.keys().isdisjoint(ARGUMENTS):
         return None
-    return read_body(scan, start, tools, stops=("\n{", "\n```"))
+    return ObjectReader(scan, tools).sequence(start, ("\n{", "\n```"))
 
 
 def _read_faulty_fence(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:

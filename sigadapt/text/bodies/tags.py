@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.text.bodies.objects import OBJECT, read_body
+from sigadapt.text.bodies.objects import OBJECT, ObjectReader
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
     CallSpan,
@@ -73,7 +73,7 @@ class Tags(NamedTuple):
         opener = self._opener
         if not self.pairs or not scan.text.startswith(opener, start):
             return None
-        return read_body(scan, start + len(opener), tools, stops=(opener,))
+        return ObjectReader(scan, tools).sequence(start + len(opener), (opener,))
 
 
 def tags(call: str, parameter: str, parameter_end: str, call_end: str, **more: Any) -> Tags:
