@@ -25,41 +25,35 @@ from sigadapt.text.written_values import NO_TEXT, literal_at, property_of, types
 _MOST_LEVELS = 60
 _PART = 3  # characters of a marker that are no text
 _BRACES_HEAD = re.compile(r"\s*(?:call)?:\s*(?P<name>[\w.:-]{1,128})\s*(?=\{)")
-_KEY = re.compile(r"\s*(?P<key>[^\s:{}\[\],<>\"']{1,200})\s*:")
-_QUOTED_KEY = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*")\s*:', re.DOTALL)
+_KEY = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*"|[^\s:{}\[\],<>"\']{1,200})\s*:', re.DOTALL)
 _QUOTED = re.compile(r"""(["'])(?:(?!\1)[^\\]|\\.)*\1""", re.DOTALL)
-_BARE = re.compile(r"[^,\]}\n]*")
+_WORD_END = re.compile(r"[,\]}\n]")
 _MORE = re.compile(r",\s*(?:[\w.-]{1,100}|<\|\"\|>[^<]{1,100}<\|\"\|>)\s*:")
 
 
-class _InvalidValue(ValueError):
-    """The text between a call's markers is no value of the format."""
-
-
 class _ValueReader:
-    """Reads the values of one call up to a limit."""
+    """Reads the values of one call up to a limit. Raises ValueError for what is no value of the format."""
 
-    def __init__(self, scan: Scan, end: int, string: str) -> None:
+    def __init__(self, scan: Scan, end: int, string: str, root: Json) -> None:
         self.scan = scan
         self.text = scan.text
         self.end = end
         self.string = string
+        self.root = root
 
-    def members_at(self, start: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
+    def members_at(self, start: int, schema: Any, level: int = 0) -> tuple[Any, int]:
         """Read the object or list whose bracket is at a position."""
         is_list = self.text.startswith("[", start)
         closer = "]" if is_list else "}"
-        item_schema: Any = schema.get("items") if is_object(schema) else None
         pairs = list[tuple[str, Any]]()
         cursor = self._space(start + 1)
         while not self.text.startswith(closer, cursor):
-            if is_list:
-                key = ""
-                value_schema = item_schema
-            else:
+            key = ""
+            value_schema: Any = schema.get("items") if is_object(schema) else None
+            if not is_list:
                 key, cursor = self._key(cursor)
-                value_schema = property_of(schema, key, root)
-            value, cursor = self.value_at(cursor, value_schema, root, level)
+                value_schema = property_of(schema, key, self.root)
+            value, cursor = self.value_at(cursor, value_schema, level)
             pairs.append((key, value))
             cursor = self._space(cursor)
             if self.text.startswith(",", cursor):
@@ -67,45 +61,39 @@ class _ValueReader:
             elif cursor >= self.end and not is_list:
                 return object_of(pairs), cursor
             elif not self.text.startswith(closer, cursor):
-                raise _InvalidValue
-        if is_list:
-            return [value for _, value in pairs], cursor + 1
-        return object_of(pairs), cursor + 1
+                raise ValueError("expected a comma")
+        return [value for _, value in pairs] if is_list else object_of(pairs), cursor + 1
 
     def _key(self, start: int) -> tuple[str, int]:
         if self.text.startswith(self.string, start):
-            key_start = start + len(self.string)
-            end = self.scan.find(self.string, key_start)
-            colon = self._space(end + len(self.string))
-            if end < 0 or end > self.end or not self.text.startswith(":", colon):
-                raise _InvalidValue
-            return self.text[key_start:end], colon + 1
-        key = _QUOTED_KEY.match(self.text, start) or _KEY.match(self.text, start, self.end)
+            text, end = self._string(start + len(self.string))
+            colon = self._space(end)
+            if not self.text.startswith(":", colon):
+                raise ValueError("expected a colon")
+            return text, colon + 1
+        key = _KEY.match(self.text, start, self.end)
         if key is None:
-            raise _InvalidValue
+            raise ValueError("expected a key")
         text = key["key"]
-        if text.startswith('"'):
-            text = json.loads(text, strict=False)
-        return text, key.end()
+        return json.loads(text, strict=False) if text.startswith('"') else text, key.end()
 
-    def value_at(self, start: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
+    def value_at(self, start: int, schema: Any, level: int) -> tuple[Any, int]:
         """Read a value."""
         if level > _MOST_LEVELS:
-            raise _InvalidValue
+            raise ValueError("nested too deep")
         value_start = self._space(start)
         if self.text.startswith(self.string, value_start):
             return self._string(value_start + len(self.string))
-        char = self.text[value_start : value_start + 1]
-        if char in ("{", "["):
-            return self.members_at(value_start, schema, root, level + 1)
-        if char not in ('"', "'") or not char:
-            return self._word(start, schema, root)
+        if self.text.startswith(("{", "["), value_start):
+            return self.members_at(value_start, schema, level + 1)
+        if not self.text.startswith(('"', "'"), value_start):
+            return self._word(start, schema)
         string = _QUOTED.match(self.text, value_start, self.end)
         if string and self.text.startswith(self.string, string.end()):  # a marker that only closes
             return literal_at(string[0], 0)[0], string.end() + len(self.string)
         value, end = literal_at(self.text, value_start)
         if end > self.end:
-            raise _InvalidValue
+            raise ValueError("the call ends in a string")
         return value, end
 
     def _string(self, start: int) -> tuple[str, int]:
@@ -119,18 +107,17 @@ class _ValueReader:
                 break
         return self.text[start:end], end
 
-    def _word(self, start: int, schema: Any, root: Json) -> tuple[Any, int]:
+    def _word(self, start: int, schema: Any) -> tuple[Any, int]:
         """Read a value without quotes: a number, a constant, or text that lost its markers."""
         rest = self.text[start : self.end].strip()
         if rest.startswith((self.string[:_PART], ",", "}")) or self.string.startswith(rest):
-            raise _InvalidValue  # half a marker, or no value
-        word = _BARE.match(self.text, start, self.end)
-        end = word.end() if word else start
-        if schema is None or types_of(schema, root) - {"string"}:
+            raise ValueError("half a marker, or no value")
+        stop = _WORD_END.search(self.text, start, self.end)
+        end = stop.start() if stop else self.end
+        if schema is None or types_of(schema, self.root) - {"string"}:
             raw = self.text[start:end].strip()
-            value_schema = NO_TEXT if schema is None else schema
-            value = value_of(raw, value_schema, root)
-            ends_here = end < self.end and self.text[end] != "\n"
+            value = value_of(raw, NO_TEXT if schema is None else schema, self.root)
+            ends_here = stop is not None and stop[0] != "\n"
             if not isinstance(value, str) or (raw and ends_here):
                 return value, end
         if following := _MORE.search(self.text, start, self.end):
@@ -161,20 +148,18 @@ class Braces:
             name = tools.name_of(head["name"])
             if name is None:
                 break
-            closer = scan.find(self._call_end, head.end())
-            is_closed = closer >= 0
-            end = closer if is_closed else len(scan.text)
-            raw = scan.text[head.end() : end]
+            end = scan.earliest((self._call_end,), head.end())
             schema = tools.schema_of(name)
-            values = _ValueReader(scan, end, self._string)
             try:
-                args, args_end = values.members_at(head.end(), schema, schema, 0)
-            except (ValueError, RecursionError):
+                args, args_end = _ValueReader(scan, end, self._string, schema).members_at(head.end(), schema)
+                is_whole = end < len(scan.text) or scan.text.startswith("}", args_end - 1)
+            except ValueError:
                 scan.charge((end - cursor) // 4)
-                arguments = raw if is_closed else CutOff(raw)
-                return CallSpan([*calls, TextCall(name, arguments)], end)
-            if not is_closed and not scan.text.startswith("}", args_end - 1):
-                return CallSpan([*calls, TextCall(name, CutOff(raw))], end)
+                is_whole, args, args_end = False, None, end
+            if not is_whole:
+                raw = scan.text[head.end() : end]
+                call = TextCall(name, raw if end < len(scan.text) else CutOff(raw))
+                return CallSpan([*calls, call], end)
             calls.append(TextCall(name, args))
             cursor = args_end
         if not calls:
@@ -192,12 +177,13 @@ _LEVELS = 200
 
 
 class _Element:
-    """An element that is open: its key, where its body begins, its children, and its text."""
+    """An element: its key, where its body begins, the body once it is closed, its children and its text."""
 
     def __init__(self, key: str, start: int) -> None:
         self.key = key
         self.start = start
-        self.children: list[tuple[_Element, int]] = []
+        self.body = ""
+        self.children: list[_Element] = []
         self.texts: list[str] = []
 
 
@@ -207,34 +193,35 @@ def read_elements(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
     name = tools.name_of(head["name"]) if head else None
     if head is None or name is None:
         return None
-    root = _Element("invoke", head.end())
-    elements = [root]
+    elements = [_Element("invoke", head.end())]
     text_start = head.end()
     for tag in _TAG.finditer(scan.text, head.end()):
-        elements[-1].texts.append(scan.text[text_start : tag.start()])
+        element = elements[-1]
+        element.texts.append(scan.text[text_start : tag.start()])
         text_start = tag.end()
         if not tag["end"]:
             if tag["key"].startswith("invoke ") or len(elements) > _LEVELS:
                 break
             elements.append(_Element(tag["key"], tag.end()))
             continue
-        if tag["key"] != elements[-1].key:
+        if tag["key"] != element.key:
             break
-        element = elements.pop()
-        if element is root:
+        elements.pop()
+        if not elements:
             schema = tools.schema_of(name)
-            return CallSpan([TextCall(name, _members(root, schema, schema, scan.text))], text_start)
-        elements[-1].children.append((element, tag.start()))
+            return CallSpan([TextCall(name, _members(element, schema, schema))], text_start)
+        element.body = scan.text[element.start : tag.start()]
+        elements[-1].children.append(element)
     end = scan.earliest((f"{TOKEN}</invoke>",), head.end())
     return CallSpan([as_written(scan, name, start, end)], end)
 
 
-def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:
+def _members(element: _Element, schema: Any, root: Json) -> Json:
     pairs = list[tuple[str, Any]]()
     values: dict[str, list[Any]] = {}
-    for child, end in element.children:
-        property_schema = property_of(schema, child.key, root)
-        values.setdefault(child.key, []).append(_value(child, end, property_schema, root, text))
+    for child in element.children:
+        value = _value(child, property_of(schema, child.key, root), root)
+        values.setdefault(child.key, []).append(value)
     for key, same_key_values in values.items():
         types = types_of(property_of(schema, key, root), root)
         if len(same_key_values) > 1 and (not types or "array" in types):  # elements of one name are a list
@@ -244,29 +231,22 @@ def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:
     loose_text = "".join(element.texts)
     if loose_text.strip():
         key = "$text"
-        while any(key == present for present, _ in pairs):
+        while key in values:
             key = f"${key}"
         pairs.append((key, loose_text))
     return object_of(pairs)
 
 
-def _value(element: _Element, end: int, schema: Any, root: Json, text: str) -> Any:
+def _value(element: _Element, schema: Any, root: Json) -> Any:
     types = types_of(schema, root)
     if not element.children or (types and types <= {"string", "null"}):
-        return value_of(text[element.start : end], schema, root)
-    if "array" in types and {child.key for child, _ in element.children} == {"item"}:
-        items = _item_schema(schema)
-        return [_value(child, child_end, items, root, text) for child, child_end in element.children]
-    return _members(element, schema, root, text)
-
-
-def _item_schema(schema: Any) -> Any:
-    """Return the schema of a list's items; None if it has none."""
+        return value_of(element.body, schema, root)
+    if "array" not in types or {child.key for child in element.children} != {"item"}:
+        return _members(element, schema, root)
     outer: Json = schema if is_object(schema) else {}
-    for subschema in (outer, *outer.get("anyOf", ()), *outer.get("oneOf", ())):
-        if is_object(subschema) and "items" in subschema:
-            return subschema["items"]
-    return None
+    branches: tuple[Any, ...] = (outer, *outer.get("anyOf", ()), *outer.get("oneOf", ()))
+    items = next((each["items"] for each in branches if is_object(each) and "items" in each), None)
+    return [_value(child, items, root) for child in element.children]
 
 
 ELEMENTS = Rule(_HEAD.pattern, read_elements)

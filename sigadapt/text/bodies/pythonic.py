@@ -25,6 +25,7 @@ from sigadapt.text.contract import (
     with_closer,
 )
 from sigadapt.text.quotations import announces_example
+from sigadapt.text.written_values import NoLiteral
 
 _NAME = r"\w(?:[\w.-]|\\_){0,127}"  # models escape underscores for Markdown
 _HEAD = re.compile(rf"(?P<name>{_NAME})\s*\(")
@@ -45,45 +46,43 @@ def call_at(
     if head is None:
         return None
     name = tools.name_of(head["name"])
-    if name is None or name not in tools.schemas:  # Llama's built-in tools, and Gemini's module of tools
+    if name not in tools.schemas:  # Llama's built-in tools, and Gemini's module of tools
         name = tools.name_of(head["name"].removesuffix(".call").removeprefix("default_api."))
     if name is None:
         return None
-    pairs, end, is_whole_call = _keywords_at(scan, scan.space(head.end()))
-    if not is_whole_call:
-        return _faulty_call(scan, start, head, name, end, is_sure=is_sure)
+    try:
+        pairs, end = _keywords_at(scan, scan.space(head.end()))
+    except NoLiteral as fault:
+        return _faulty_call(scan, head, name, fault.position, is_sure=is_sure)
     if "\\_" in head[0] or any("\\_" in key for key, _ in pairs):
         pairs = [(key.replace("\\_", "_"), _unescape(value)) for key, value in pairs]
     return TextCall(name, object_of(pairs)), end
 
 
-def _keywords_at(scan: Scan, start: int) -> tuple[list[tuple[str, Any]], int, bool]:
-    """Read keyword arguments up to `)`, and say whether it is there; else, where reading had to stop."""
+def _keywords_at(scan: Scan, start: int) -> tuple[list[tuple[str, Any]], int]:
+    """Read keyword arguments up to `)`; NoLiteral says where reading had to stop."""
     pairs = list[tuple[str, Any]]()
     cursor = start
     while not scan.text.startswith(")", cursor):
         key = _KEY.match(scan.text, cursor)
-        if key is not None:
-            value_start = key.end()
-        elif scan.text.startswith("**{", cursor):  # keys that are no names
-            value_start = cursor + 2
-        else:
-            return pairs, cursor, False
+        if key is None and not scan.text.startswith("**{", cursor):  # keys that are no names
+            raise NoLiteral("no keyword", cursor)
+        value_start = key.end() if key else cursor + len("**")
         try:
-            value, value_end = scan.literal_at(value_start)
+            value, end = scan.literal_at(value_start)
         except ValueError:
-            return pairs, value_start if key else cursor, False
-        mark = _NEXT.match(scan.text, value_end)
+            raise NoLiteral("no literal", value_start if key else cursor) from None
+        mark = _NEXT.match(scan.text, end)
         if mark is None:
-            return pairs, value_end, False
+            raise NoLiteral("no comma", end)
         if key is not None:
             pairs.append((key["key"], value))
         elif is_object(value):
             pairs.extend(value.items())
         else:
-            return pairs, cursor, False
+            raise NoLiteral("no object", cursor)
         cursor = scan.space(mark.end()) if mark["mark"] == "," else mark.start("mark")
-    return pairs, cursor + 1, True
+    return pairs, cursor + 1
 
 
 def _unescape(value: Any) -> Any:
@@ -99,7 +98,7 @@ def _unescape(value: Any) -> Any:
 
 
 def _faulty_call(
-    scan: Scan, start: int, head: re.Match[str], name: str, position: int, *, is_sure: bool
+    scan: Scan, head: re.Match[str], name: str, position: int, *, is_sure: bool
 ) -> tuple[TextCall, int] | None:
     """Return a call that the text ends in, or whose value is a variable or an expression, as written."""
     closing = scan.search(_CALL_END, head.end()) if is_sure else None
@@ -110,7 +109,7 @@ def _faulty_call(
     is_open_string = quote in ("'", '"') and quote and scan.find(quote, position + 1) < 0
     if position < len(scan.text) and not is_open_string and not is_sure:
         return None
-    return TextCall(name, CutOff(scan.text[start:].rstrip())), len(scan.text)
+    return TextCall(name, CutOff(scan.text[head.start() :].rstrip())), len(scan.text)
 
 
 def calls_at(
