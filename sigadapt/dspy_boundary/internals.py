@@ -109,7 +109,8 @@ def make_tools_of(source: type[Any], kind: type[Tool]) -> None:
             cls = kind
         return object.__new__(cls)
 
-    Tool.__new__ = new  # pyright: ignore[reportAttributeAccessIssue]
+    patched: Any = Tool
+    patched.__new__ = new
 
 
 def send_to_stream(stream: Any, item: Any) -> None:
@@ -234,7 +235,7 @@ def prepare_to_stream() -> None:
     send_without_loop()
 
 
-def _engine_for_call(lm: Any, call: Any, asynchronous: bool) -> Any:  # noqa: FBT001  (DSPy's own)
+def _engine_for_call(lm: Any, call: Any, asynchronous: bool) -> Any:
     engine, *between, provider = _engine_of(lm, call, asynchronous)
     (request,) = between or [call.request]  # DSPy 3.4 has the request between
     ledger = current_ledger()

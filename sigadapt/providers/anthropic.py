@@ -211,6 +211,8 @@ def _find_call(findings: Findings, call: Json, result: Json) -> None:
     findings.call(call.get("name"), call.get("id"), status, call.get("input"), kind)
 
 
+# {"type": "web_search_result_location", "url": ..., "title": ..., "cited_text": "BREAKING NEWS: ...",
+#   "encrypted_index": "Eo8B..."}
 def _find_citation(findings: Findings, note: Json) -> None:
     # Of a page that it fetched, Claude cites the title alone.
     title = note.get("title") or note.get("document_title")
@@ -604,6 +606,9 @@ def _more_in(block: Json) -> str:
     return more_than(block, _TEXT_FIELDS if "text" in block else _FILE_FIELDS)
 
 
+# {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "/9j/4AAQ..."}}
+# {"type": "image", "source": {"type": "url", "url": "https://t3.ftcdn.net/jpg/00/85/79/92/360_F_8579.jpg"}}
+# {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "TXT test file ..."}}
 def _part(block: Json) -> Json | None:
     """Return a content block as a part; None if it is no image, and no document with a source."""
     source = an_object(block.get("source"))

@@ -208,6 +208,8 @@ class BedrockConverse(Provider):
                         self._lose_block(record, block, (*where, at))
                 continue
             for at, block in enumerate(blocks):
+                # {"toolResult": {"toolUseId": "tooluse_Lb2N...", "status": "success", "content": [
+                #   {"text": "John lives at 123 Main St, Springfield"}]}}
                 result = an_object(block.get("toolResult"))
                 if result:
                     call = (result.get("toolUseId"), None)
@@ -224,6 +226,7 @@ class BedrockConverse(Provider):
         record.lose(where, f"{kind!r} has no neutral form, and is left out")
 
 
+# {"image": {"format": "jpeg", "source": {"bytes": "/9j/4AAQ..."}}}
 def _part(block: Json) -> Json | None:
     """Return a block of a question or a result as a part; None for a video or a file in a bucket."""
     if "json" in block:

@@ -101,6 +101,9 @@ def _in_camel_case(part: Json) -> Json:
     return {re.sub("_([a-z])", lambda it: it[1].upper(), key): value for key, value in part.items()}
 
 
+# {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo..."}}
+# {"fileData": {"mimeType": "video/mp4", "fileUri": "https://youtu.be/lCdaVNyHtjU"}}
+# https://ai.google.dev/api/caching#Part
 def _part(block: Json) -> Json | None:
     """Return an image, a file or audio of a question or a result as a part; None for any other part."""
     if block.get("type") == "json":
@@ -138,6 +141,7 @@ def _join_names(names: Iterable[str]) -> str:
     return ", ".join(filter(None, names))
 
 
+# {"name": "final_result", "args": {"name": "Ada Lovelace", "address": {"city": "London", ...}}}
 def _call(call: Json) -> RawCall:
     partials = call.get("partialArgs")
     arguments = decoded(call.get("args"))
@@ -425,6 +429,8 @@ class Gemini(Provider):
                 record.turns += self.read({"candidates": [{"content": {"parts": parts}}]})
                 continue
             for at, part in enumerate(parts):
+                # {"functionResponse": {"id": "search_call_1", "name": "search_tools",
+                #   "response": {"return_value": "Found one matching tool."}}}
                 result = an_object(part.get("functionResponse"))
                 if not result:
                     record.ask(part, (*where, at))

@@ -219,6 +219,8 @@ def _call_of(call: Json) -> RawCall:
     return chat_call(call)
 
 
+# {"content": "Sure! Let me check that for you!", "function_call": {"name": "", "arguments": ""},
+#   "tool_calls": null}
 def _with_old_call(calls: list[RawCall], message: Json) -> list[RawCall]:
     """Return the calls and the deprecated `function_call`."""
     # Some servers send the same call in both forms, or an empty one beside real calls (Snowflake).
@@ -231,6 +233,7 @@ def _with_old_call(calls: list[RawCall], message: Json) -> list[RawCall]:
     return calls
 
 
+# {"content": null, "provider_specific_fields": {"refusal": null}, "tool_calls": [...]}
 def _refusal(message: Json) -> Any:
     """Return the model's refusal; LiteLLM has a place of its own for it."""
     if message.get("refusal") or "provider_specific_fields" not in message:
@@ -257,6 +260,11 @@ def _closed_call(call_id: Any, name: Any, arguments: Any) -> RawCall:
     return call_id, name, CutOff(whole) if is_object(whole) else arguments
 
 
+# {"reasoning_details": [{"type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0,
+#   "text": "They want Paris.", "signature": "EvAB..."}]}
+# https://openrouter.ai/docs/guides/best-practices/reasoning-tokens
+# {"content": [{"type": "thinking", "closed": true, "thinking": [{"type": "text", "text": "The user ..."}]}]}
+# https://docs.mistral.ai/capabilities/reasoning
 def _thinking(message: Json, parts: Sequence[Json]) -> str | None:
     """Return the reasoning, from the first place that holds any."""
     text = text_of(message.get("reasoning_content") or message.get("reasoning"))
@@ -342,6 +350,7 @@ def _native_words(message: Json, choice: Json) -> list[str]:
     return [word for each in (*words, choice.get("finish_reason")) if (word := finish_word(each, {}))]
 
 
+# {"finish_reason": "stop", "native_finish_reason": "end_turn", "message": {...}}
 def _native_end(message: Json, choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:
     """Return the finish reason, its details and the error; a gateway's word may hide the provider's."""
     # LiteLLM writes "stop" for words that it does not know, and keeps the provider's word in

@@ -263,6 +263,9 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
     return item
 
 
+# {"type": "url_citation", "start_index": 340, "end_index": 449, "title": "Iran and Israel ...", "url": ...}
+# {"type": "container_file_citation", "container_id": "cntr_68cd...", "file_id": "cfile_68cd...",
+#   "filename": "cfile_68cd....png", "start_index": 0, "end_index": 0}
 def _find_citation(findings: Findings, note: Json) -> None:
     """Find the file or the page that an annotation of the text is about."""
     file_id = note.get("file_id")
@@ -670,6 +673,9 @@ def question_block(block: Json, model: str) -> Json | None:
     return {**written, "detail": detail} if isinstance(detail, str) else written
 
 
+# {"type": "input_image", "image_url": "data:image/jpeg;base64,/9j/4AAQ...", "detail": "auto"}
+# {"type": "input_file", "file_data": "data:application/pdf;base64,JVBE...", "filename": "filename.pdf"}
+# {"type": "input_file", "file_id": "file-7qh8..."}
 def _part(block: Json) -> Json | None:
     """Return a content block of a question or a result as a part; None for one of no known kind."""
     kind = kind_of(block)

@@ -150,7 +150,7 @@ class Failure:
     body: Mapping[str, Any] | bytes | None = None
 
     def __post_init__(self) -> None:
-        if type(self.status) is not int or not 300 <= self.status <= 599:  # pyright: ignore[reportUnnecessaryComparison]
+        if not 300 <= self.status <= 599:
             reason = f"expected an HTTP status from 300 to 599, got {self.status!r}"
             raise LoopbackError(reason, field="status", fix="For an answer, give an Answer or a body.")
 
@@ -192,7 +192,7 @@ def policy(script: Script) -> Policy:
     """Make one async function of either form of script; a LoopbackError says that it is neither."""
     if callable(script):
         function = script
-    elif isinstance(script, bytes | str) or not isinstance(script, Sequence) or not script:  # pyright: ignore[reportUnnecessaryIsInstance]  (users may be untyped)
+    elif not is_sequence(script) or not script:
         raise LoopbackError("a script is a sequence of at least one reply, or a function of the request")
     else:
         replies = itertools.chain(script, itertools.repeat(script[-1]))

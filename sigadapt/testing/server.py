@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from aiohttp import web
 
-from sigadapt.schemas.json_values import is_object
+from sigadapt.schemas.json_values import is_mapping, is_object
 from sigadapt.testing.answers import Answer, Failure, LoopbackError, Received, Reply, dumps
 from sigadapt.testing.wires import WIRES
 from sigadapt.testing.wires.wire import Wire
@@ -74,7 +74,7 @@ def write(reply: Reply, wire: Wire, request: Received) -> Response:
     if isinstance(reply, bytes):
         content_type = form.STREAM_TYPE if request.stream else JSON
         return Response(200, content_type, [reply])
-    if isinstance(reply, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a script may be untyped)
+    if is_mapping(reply):
         return _whole(200, reply)
     raise LoopbackError(f"a script replies with Answer, Failure, dict or bytes, not {type(reply).__name__}")
 

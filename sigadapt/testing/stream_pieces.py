@@ -22,7 +22,7 @@ _LINE_END = re.compile(r"(\r\n|\r|\n)")
 _SERIES = ("type", "index", "output_index", "content_index", "summary_index", "item_id")
 
 
-class _Piece(NamedTuple):
+class _StreamedText(NamedTuple):
     """A text in an event: `holder[key]`."""
 
     event: int  # its number in the stream
@@ -54,7 +54,7 @@ def without_pieces(text: str, echoes: Echoes) -> str:
     return "".join(lines)
 
 
-def _pieces_of(number: int, event: Any) -> Iterator[_Piece]:
+def _pieces_of(number: int, event: Any) -> Iterator[_StreamedText]:
     """Yield the texts in an event, in order."""
     pending: list[tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = [(event, (), ())]
     while pending:
@@ -74,12 +74,12 @@ def _pieces_of(number: int, event: Any) -> Iterator[_Piece]:
             pending.append((member, (*path, key), series if is_numbered else (*series, key)))
         for key, member in members:
             if isinstance(member, str):
-                yield _Piece(number, (*path, key), (*series, key), holder, key)
+                yield _StreamedText(number, (*path, key), (*series, key), holder, key)
 
 
-def _mask(pieces: list[_Piece], echoes: Echoes, place: str) -> Iterator[int]:
+def _mask(pieces: list[_StreamedText], echoes: Echoes, place: str) -> Iterator[int]:
     """Mask secrets in texts of one place, and yield the numbers of the events that change."""
-    runs: dict[Any, list[_Piece]] = defaultdict(list)
+    runs: dict[Any, list[_StreamedText]] = defaultdict(list)
     for piece in pieces:
         runs[getattr(piece, place)].append(piece)
     for run in runs.values():

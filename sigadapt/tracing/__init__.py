@@ -71,13 +71,11 @@ def instrument(tracer_provider: "TracerProvider | None" = None, *, content: bool
         ...     pass  # what runs here has spans of the global provider
     """
     try:
-        import opentelemetry.trace as _  # noqa: F401  (for programs that instrument alone)
+        from sigadapt.tracing.spans import SpanTracer  # which imports it, for programs that instrument alone
     except ImportError as error:
         raise InvalidOption(
             "OpenTelemetry's API is not installed",
             code="missing_extra",
             fix="Install the extra `sigadapt[otel]`, which is opentelemetry-api.",
         ) from error
-    from sigadapt.tracing.spans import SpanTracer
-
     return Tracing(SpanTracer(tracer_provider, content=content))

@@ -11,7 +11,7 @@ from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 
 
-class Place(NamedTuple):
+class PlacedBlock(NamedTuple):
     """A block of a turn, where it goes back."""
 
     block: Json
@@ -19,7 +19,7 @@ class Place(NamedTuple):
     call: Json | None  # as the canonical Request has it; None for any other block
 
 
-def blocks_with_calls(provider: Provider, message: Json, state: Json | None) -> list[Place]:
+def blocks_with_calls(provider: Provider, message: Json, state: Json | None) -> list[PlacedBlock]:
     """Return the blocks of a turn with the calls that go back, in the provider's order."""
     return _remaining(_places(provider, message, state))
 
@@ -31,11 +31,11 @@ def drops_thinking(provider: Provider, message: Json, state: Json) -> bool:
     return counts[1] < counts[0]
 
 
-def _remaining(whole: Sequence[Place]) -> list[Place]:
+def _remaining(whole: Sequence[PlacedBlock]) -> list[PlacedBlock]:
     # A call that the program took out is left out. So is the thinking directly before it, unless the next
     # block is one that thinking may precede: providers refuse thinking that leads to nothing. A call that the
     # program added comes last.
-    places: list[Place] = []
+    places: list[PlacedBlock] = []
     taken_out = False
     for place in reversed(whole):
         is_thinking = place.kind == "thinking"
@@ -48,19 +48,19 @@ def _remaining(whole: Sequence[Place]) -> list[Place]:
     return places[::-1]
 
 
-def _places(provider: Provider, message: Json, state: Json | None) -> list[Place]:
+def _places(provider: Provider, message: Json, state: Json | None) -> list[PlacedBlock]:
     calls: list[Any] = message.get("tool_calls") or []
     if state is None:  # a turn of text and calls alone
         state = {"blocks": provider.plain_blocks(message.get("content"), len(calls))}
         state["ids"] = [call["id"] for call in calls]
     waiting = {call["id"]: call for call in calls}
     ids = iter(state.get("ids", ()))
-    places: list[Place] = []
+    places: list[PlacedBlock] = []
     for block in state["blocks"]:
         kind = provider.part_of(block).kind
         call = waiting.pop(next(ids, ""), None) if kind == "call" else None
-        places.append(Place(block, kind, call))
-    return places + [Place({}, "", call) for call in waiting.values()]
+        places.append(PlacedBlock(block, kind, call))
+    return places + [PlacedBlock({}, "", call) for call in waiting.values()]
 
 
 def plain_text(content: str | Sequence[Json]) -> str:
