@@ -115,13 +115,8 @@ def open_place() -> RunPlace | None:
 
 def current_ledger() -> OpenLedger | None:
     """Return the ledger of the innermost run that is open here; None outside of any."""
-    overrides: Any = thread_local_overrides.get()
-    place: RunPlace | None = overrides.get(_KEY)
-    while place is not None:
-        if place.run is not None:
-            return place.run.ledger
-        place = place.outer
-    return None
+    place = open_place()
+    return None if place is None or place.run is None else place.run.ledger
 
 
 def enter_run(place: RunPlace) -> Callable[[], None]:

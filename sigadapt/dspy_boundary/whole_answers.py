@@ -6,7 +6,7 @@ that has no `aforward` runs its `forward` in a thread, because a stream awaits a
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
@@ -40,19 +40,13 @@ class _WholeAnswers:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def stream(self, request: Any) -> Iterator[Any]:
+    def stream(self, request: Any) -> Any:
         """Return the events of the whole answer."""
         return response_to_events(self._engine.complete(request))
 
 
-class _AsyncWholeAnswers:
-    """An async engine. Everything but `stream` is DSPy's."""
-
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+class _AsyncWholeAnswers(_WholeAnswers):
+    """An async engine."""
 
     async def stream(self, request: Any) -> AsyncIterator[Any]:
         """Yield the events of the whole answer."""

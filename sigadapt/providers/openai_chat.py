@@ -264,7 +264,7 @@ def _closed_call(call_id: Any, name: Any, arguments: Any) -> RawCall:
 #   "text": "They want Paris.", "signature": "EvAB..."}]}
 # https://openrouter.ai/docs/guides/best-practices/reasoning-tokens
 # {"content": [{"type": "thinking", "closed": true, "thinking": [{"type": "text", "text": "The user ..."}]}]}
-# https://docs.mistral.ai/capabilities/reasoning
+# https://docs.mistral.ai/studio-api/conversations/reasoning
 def _thinking(message: Json, parts: Sequence[Json]) -> str | None:
     """Return the reasoning, from the first place that holds any."""
     text = text_of(message.get("reasoning_content") or message.get("reasoning"))
