@@ -17,8 +17,8 @@ from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.caches import BoundedCache, WeakCache
 from sigadapt.schemas.json_values import compact, fault_in, json_like
 from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tokens
+from sigadapt.signatures.fewer_tools import ToolIndex
 from sigadapt.signatures.sources import runnable
-from sigadapt.signatures.tool_index import ToolIndex
 from sigadapt.signatures.tool_results import function_calls
 from sigadapt.testing.server import Response, Server
 from sigadapt.text.calls_field import Layout

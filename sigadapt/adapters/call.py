@@ -31,7 +31,6 @@ from sigadapt.adapters.calling.calling import prompted_after, refuses_tools
 from sigadapt.adapters.calling.follow_ups import Exchange, reask_until_valid, whole_answer
 from sigadapt.adapters.calling.preparation import prepare, refuse_large
 from sigadapt.adapters.hooks import CallsBefore, before_request, first_choice
-from sigadapt.adapters.lm.native_types import native_values
 from sigadapt.adapters.lm.traces import report, watches
 from sigadapt.adapters.lm.transport import send
 from sigadapt.adapters.outputs import (
@@ -44,6 +43,7 @@ from sigadapt.adapters.outputs import (
     with_server_work,
 )
 from sigadapt.adapters.passes.order import write
+from sigadapt.adapters.plan import native_values
 from sigadapt.adapters.request.canonical import forces_call
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice
 from sigadapt.signatures.awaiting import Steps

@@ -11,10 +11,14 @@ from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import dspy
 import pydantic
+from dspy import BaseLM
 from dspy.adapters.types.base_type import Type
+from dspy.adapters.types.citation import Citations
+from dspy.adapters.types.reasoning import Reasoning
 from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
 
+from sigadapt.dspy_boundary import contract
 from sigadapt.errors import InvalidSignature
 from sigadapt.schemas.caches import WeakCache
 from sigadapt.signatures.calls import ToolCall, ToolCalls
@@ -123,18 +127,6 @@ def _models_in(annotation: Any) -> Iterator[type[pydantic.BaseModel]]:
 def prompt_cache(signature: type[Signature]) -> PromptCache:
     """Return what is worked out once for a text signature; an empty PromptCache for any other."""
     return vars(signature).get(_CACHE) or PromptCache()
-
-
-def without(signature: type[Signature], name: str) -> type[Signature]:
-    """Return the signature without one more field, as DSPy's native types need it on every call."""
-    return prompt_cache(signature).once(f"without {name}", lambda: signature.delete(name))
-
-
-def reduce(plan: Plan, signature: type[Signature]) -> Plan:
-    """Return the Plan with another `signature`, which has fewer fields for text."""
-    if prompt_cache(signature).history_fields is None:
-        setattr(signature, _CACHE, PromptCache(plan.history_fields, prompt_cache(plan.text_signature).notes))
-    return plan._replace(text_signature=signature, texts=tuple(signature.output_fields))
 
 
 def _compile(signature: type[Signature]) -> Plan | None:
@@ -308,3 +300,41 @@ def outputs_beside(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the outputs beside the calls that the event of a turn holds."""
     names = [name for name in plan.outputs if name != plan.calls]
     return {name: values[name] for name in names if values.get(name) is not None}
+
+
+# A provider fills output fields of DSPy's types natively: reasoning, citations, and users' own. DSPy's hooks
+# of its types turn the feature on in the settings, and read the value from the Response.
+_DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
+
+
+class _CachedDelete(NamedTuple):
+    """Stands in for a signature whose only used method is `delete`, and builds each smaller one only once."""
+
+    signature: type[Signature]
+
+    def delete(self, name: str) -> "_CachedDelete":
+        smaller = prompt_cache(self.signature).once(f"without {name}", lambda: self.signature.delete(name))
+        return _CachedDelete(smaller)
+
+
+def without_native_fields(plan: Plan, kinds: list[Any], lm: BaseLM, settings: dict[str, Any]) -> Plan:
+    """Return the Plan without the fields of these kinds that the model fills natively."""
+    signature: type[Signature] = plan.text_signature
+    for name, kind in plan.native_fields:
+        if kind in kinds:
+            whole: Any = _CachedDelete(signature) if kind in _DSPYS_OWN else signature
+            smaller: Any = kind.adapt_to_native_lm_feature(whole, name, lm, settings)
+            signature = smaller.signature if type(smaller) is _CachedDelete else smaller
+    if signature is plan.text_signature:
+        return plan
+    if prompt_cache(signature).history_fields is None:
+        setattr(signature, _CACHE, PromptCache(plan.history_fields, prompt_cache(plan.text_signature).notes))
+    return plan._replace(text_signature=signature, texts=tuple(signature.output_fields))
+
+
+def native_values(plan: Plan, kinds: list[Any], response: Any, reasoning: str | None) -> dict[str, Any]:
+    """Return the values that native types read from the Response, and log probabilities if asked for."""
+    if response is None or isinstance(response, (str, dict)):  # of a hook, or of a text-completion model
+        return {}
+    native = {name: kind for name, kind in plan.native_fields if kind in kinds}
+    return contract.native_values(native, response, reasoning)

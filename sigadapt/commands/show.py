@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from sigadapt.adapters.lm.over_litellm.engines import token_counter
+from sigadapt.adapters.lm.litellm_engines import token_counter
 from sigadapt.commands.programs import Program, program_of, sent_to
 from sigadapt.commands.terminal import (
     ADAPTERS,

@@ -17,7 +17,7 @@ from typing import Any
 import dspy
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.calling.agents import refuse_taken_names
+from sigadapt.adapters.calling.agent_steps import refuse_taken_names
 from sigadapt.adapters.plan import refuse_invented_work
 from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import open_turn

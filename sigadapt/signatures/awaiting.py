@@ -84,7 +84,10 @@ def run(steps: Steps[_T]) -> _T:
         if isinstance(step, Await):
             steps.close()
             raise step.refused()
-        outcome = Outcome.of(step.now)
+        try:
+            outcome = Outcome(step.now())
+        except BaseException as error:  # noqa: BLE001  (raised inside of the steps)
+            outcome = Outcome(error=error)
 
 
 def start(steps: Steps[_T]) -> "_T | Awaitable[_T]":

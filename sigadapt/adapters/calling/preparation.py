@@ -12,9 +12,8 @@ from sigadapt.adapters.calling.agent_steps import refuse_unasked
 from sigadapt.adapters.calling.agent_words import with_words
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord, RequestRecord
 from sigadapt.adapters.calling.calling import calling_of
-from sigadapt.adapters.lm.native_types import without_native_fields
 from sigadapt.adapters.lm.routes import controls_of, model_of, route_of, with_replayed_reasoning
-from sigadapt.adapters.plan import Plan
+from sigadapt.adapters.plan import Plan, without_native_fields
 from sigadapt.adapters.request.canonical import Change, build_request
 from sigadapt.adapters.request.orphans import heal, with_lost_ids
 from sigadapt.adapters.request.prompt import with_instructions, with_last_question, with_tool_names

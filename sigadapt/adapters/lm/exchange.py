@@ -24,7 +24,7 @@ from sigadapt.adapters.listeners import CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_error
 from sigadapt.adapters.lm.stream_recorder import Recorder
 from sigadapt.adapters.lm.wire_body import WireBody
-from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
+from sigadapt.adapters.response.response_bodies import BODY, EVENTS, events_of
 from sigadapt.dspy_boundary.internals import (
     base_url_of,
     native_engine,

@@ -34,8 +34,14 @@ from dspy import LMStreamAssemblyError, lm15
 
 from sigadapt.adapters.lm.errors_in_answers import error_event, refuse_error
 from sigadapt.adapters.response.choice import provider_of_stream
-from sigadapt.adapters.response.response_bodies import body_of_parts, is_rate_limit, until_error
-from sigadapt.adapters.response.stream_events import EVENTS, data_of, events_of
+from sigadapt.adapters.response.response_bodies import (
+    EVENTS,
+    body_of_parts,
+    data_of,
+    events_of,
+    is_rate_limit,
+    until_error,
+)
 from sigadapt.dspy_boundary.internals import Lm15Provider, with_methods
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Provider

@@ -16,7 +16,7 @@ from sigadapt.adapters.calling.call_record import CallRecord, RequestRecord
 from sigadapt.adapters.listeners import CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
-from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
+from sigadapt.adapters.lm.litellm_engines import LitellmAdditions, over_litellm
 from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.stream_recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15

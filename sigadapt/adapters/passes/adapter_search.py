@@ -15,10 +15,9 @@ from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, listed
 from sigadapt.signatures.awaiting import Await, Steps
 from sigadapt.signatures.calls import InvalidToolCall, SearchRecord, ToolCall, ToolCalls, Turn, refused
-from sigadapt.signatures.fewer_tools import known_names
+from sigadapt.signatures.fewer_tools import ToolIndex, known_names
 from sigadapt.signatures.tool_decl import ToolSearch
 from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls, made_once
-from sigadapt.signatures.tool_index import ToolIndex
 
 SEARCH = "search_tools"
 CALL = "call_tool"

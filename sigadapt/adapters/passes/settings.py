@@ -7,7 +7,7 @@ choice of a prompt, and not every server enforces one of a request.
 
 from typing import Any
 
-from sigadapt.adapters.calling.agents import is_forced_submit
+from sigadapt.adapters.calling.agent_steps import is_forced_submit
 from sigadapt.adapters.calling.call_record import CallRecord, RequestRecord
 from sigadapt.adapters.request.canonical import Request, form_of
 from sigadapt.adapters.response.typed_calls import of_allowed_tools, of_chosen_tools

@@ -2,7 +2,7 @@
 
 A Response passes three stages: its plain body (`response_bodies.py`), the Reading that its provider's file
 makes of the body (`providers/`), and the Choice with decoded and typed calls (`typed_calls.py`). The events
-of a stream are put together to a body first (`stream_events.py`, and the provider's `assemble`). Rules:
+of a stream are put together to a body first (`response_bodies.py`, and the provider's `assemble`). Rules:
 
  a. A bad call never raises. It becomes an `InvalidToolCall` with a code (nothing silent).
  b. `UnreadableResponse` is raised only if there is no answer: the format is unknown, or there is an error and
@@ -20,16 +20,18 @@ from typing import Any
 
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.response_bodies import (
+    BODY,
+    EVENTS,
     body_of,
     body_of_parts,
     chat_body,
     complaint_in,
     error_in,
     error_message,
+    events_of,
     text_of_parts,
     until_error,
 )
-from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.adapters.response.typed_calls import repeats_in, typed_calls
 from sigadapt.display.rendering import Displayable, Rendering, rendered_answer
 from sigadapt.dspy_boundary.internals import is_lm15

@@ -15,7 +15,7 @@ from typing import Any
 from dspy import lm15
 
 from sigadapt.adapters.lm.stream_recorder import CallDeltas
-from sigadapt.adapters.response.stream_events import events_of
+from sigadapt.adapters.response.response_bodies import events_of
 from sigadapt.dspy_boundary.contract import plain
 from sigadapt.dspy_boundary.internals import ChatStream
 from sigadapt.errors import UnreadableResponse

@@ -1,1 +1,0 @@
-"""The LiteLLM door: its engines, its streams and its settings."""
