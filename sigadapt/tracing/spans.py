@@ -61,18 +61,19 @@ class OpenSpan:
 
     def __init__(
         self,
-        tracer: trace.Tracer,
+        tracer: "SpanTracer",
         name: str,
         attributes: Mapping[str, Any],
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> None:
+        self._tracer = tracer
         self._span: Span | None = None
         self._token: Any = None
-        self._try(self._begin, tracer, name, attributes, kind)
+        self._try(self._begin, name, attributes, kind)
 
-    def _begin(self, tracer: trace.Tracer, name: str, attributes: Mapping[str, Any], kind: SpanKind) -> None:
-        links = _links()
-        self._span = tracer.start_span(name, kind=kind, attributes=dict(attributes), links=links)
+    def _begin(self, name: str, attributes: Mapping[str, Any], kind: SpanKind) -> None:
+        begin = self._tracer.tracer.start_span
+        self._span = begin(name, kind=kind, attributes=dict(attributes), links=_links())
         self._token = contexts.attach(trace.set_span_in_context(self._span))
 
     def _try(self, step: Callable[..., None], *given: Any) -> None:
@@ -81,21 +82,33 @@ class OpenSpan:
         except Exception:  # noqa: BLE001  (rule c)
             _LOG.warning("a trace lacks something", exc_info=True)
 
-    def tell(self, describe: Callable[[Span], None]) -> None:
+    def describe(self, step: Callable[[Span], None]) -> None:
         """Let a function describe the span, if somebody keeps it."""
         span = self._span
         if span is not None and span.is_recording():
-            self._try(describe, span)
+            self._try(step, span)
 
-    def end(self, error: BaseException | str | None = None, description: str | None = None) -> None:
+    def tell(self, name: str, value_of: Callable[[], Any]) -> None:
+        """Tell what was said as an attribute, if the program asks for content."""
+        if self._tracer.has_content:
+            self.describe(lambda span: span.set_attribute(f"gen_ai.{name}", self._tracer.text_of(value_of())))
+
+    def close(self, error: BaseException | str | None = None) -> None:
         """End the span, as one that failed if there is an error."""
         span = self._span
         self._span = None
         if span is None:
             return
         if error is not None:
-            self._try(_fail, span, error, description)
+            self._try(self._fail, span, error)
         self._try(span.end)
+
+    def _fail(self, span: Span, error: BaseException | str) -> None:
+        span.set_attribute("error.type", _error_type(error))
+        words: str | None = None
+        if self._tracer.has_content and not isinstance(error, str):
+            words = self._tracer.text_of(message_of(error))
+        span.set_status(Status(StatusCode.ERROR, words))
 
     def leave(self) -> None:
         """Make the span before it the current one again, in the context in which it began."""
@@ -111,11 +124,6 @@ def _links() -> list[Link]:
     _position_to_link.set("")  # those inside of this one need no link
     parent = trace.get_current_span(_TRACE_CONTEXT.extract({"traceparent": position}, contexts.Context()))
     return [Link(parent.get_span_context())]
-
-
-def _fail(span: Span, error: BaseException | str, description: str | None) -> None:
-    span.set_attribute("error.type", _error_type(error))
-    span.set_status(Status(StatusCode.ERROR, description))
 
 
 def _error_type(error: BaseException | str) -> str:
@@ -134,7 +142,7 @@ class SpanTracer:
     """Makes the spans of one tracer provider (`dspy_boundary/current_run.py` says when)."""
 
     def __init__(self, provider: trace.TracerProvider | None, *, content: bool) -> None:
-        self._tracer = trace.get_tracer("sigadapt", tracer_provider=provider)
+        self.tracer = trace.get_tracer("sigadapt", tracer_provider=provider)
         self.has_content = content
         self._secrets: set[str] = secrets_in_settings(os.environ) if content else set()
 
@@ -145,26 +153,24 @@ class SpanTracer:
         attributes = {"gen_ai.operation.name": "invoke_agent"}
         if name:
             attributes["gen_ai.agent.name"] = name
-        span = OpenSpan(self._tracer, f"invoke_agent {name}".rstrip(), attributes)
+        span = OpenSpan(self, f"invoke_agent {name}".rstrip(), attributes)
         try:
             yield
         except (InputNeeded, CallStop):
             raise
         except BaseException as error:
-            span.end(error, self.words_of(error))
+            span.close(error)
             raise
         finally:
-            span.end()
+            span.close()
             span.leave()
 
     def request(self, record: Any) -> "_ChatSpan":
         """Return the context in which a request is sent and answered."""
         lm = record.call.lm
-        attributes = _request_attributes(lm, record.request, record.route.wire)
-        span = self.chat(lm, attributes)
+        chat = self.chat(lm, _request_attributes(lm, record.request, record.route.wire))
         if record.changes:
-            span.tell(lambda open_span: self._add_changes(open_span, record.changes))
-        chat = _ChatSpan(self, span)
+            chat.describe(lambda span: self._add_changes(span, record.changes))
         chat.ask(record.request["messages"], record.request.get("tools") or ())
         return chat
 
@@ -172,12 +178,12 @@ class SpanTracer:
         """Return a value as text, without the keys of the environment and of the models that were asked."""
         return content.text_of(value, self._secrets | _keys_of(settings.lm))
 
-    def chat(self, lm: Any, attributes: Mapping[str, Any]) -> OpenSpan:
+    def chat(self, lm: Any, attributes: Mapping[str, Any]) -> "_ChatSpan":
         """Begin the span of a request."""
         if self.has_content:
             self._secrets |= _keys_of(lm)
         name = f"chat {attributes['gen_ai.request.model']}"
-        return OpenSpan(self._tracer, name, attributes, SpanKind.CLIENT)
+        return _ChatSpan(self, name, attributes, SpanKind.CLIENT)
 
     def _add_changes(self, span: Span, changes: Any) -> None:
         for change in changes:
@@ -202,14 +208,9 @@ class SpanTracer:
         }
         if call.id:
             attributes["gen_ai.tool.call.id"] = call.id
-        span = OpenSpan(self._tracer, f"execute_tool {call.name}", attributes)
-        if self.has_content:
-            span.tell(
-                lambda open_span: open_span.set_attribute(
-                    "gen_ai.tool.call.arguments", self.text_of(call.args or {})
-                )
-            )
-        return _ToolSpan(self, span)
+        span = _ToolSpan(self, f"execute_tool {call.name}", attributes)
+        span.tell("tool.call.arguments", lambda: call.args or {})
+        return span
 
     def position(self) -> str:
         """Return the current span as text; empty without one."""
@@ -226,73 +227,40 @@ class SpanTracer:
         finally:
             _position_to_link.reset(token)
 
-    def words_of(self, error: BaseException | str) -> str | None:
-        """Return what an error says, if the program asks for content."""
-        if not self.has_content or isinstance(error, str):
-            return None
-        return self.text_of(message_of(error))
 
-
-class _ToolSpan:
+class _ToolSpan(OpenSpan):
     """The span of a call."""
-
-    def __init__(self, tracer: SpanTracer, span: OpenSpan) -> None:
-        self._tracer = tracer
-        self._span = span
 
     def end(self, value: Any = None, error: BaseException | str | None = None) -> None:
         """End it with what the call gave, or why it failed; to wait is no failure."""
-        if isinstance(error, CallStop):
-            self._span.end()
-            return
-        if error is not None:
-            self._span.end(error, self._tracer.words_of(error))
-            return
-        if self._tracer.has_content and value is not None:
-            self._span.tell(
-                lambda span: span.set_attribute("gen_ai.tool.call.result", self._tracer.text_of(value))
-            )
-        self._span.end()
-
-    def leave(self) -> None:
-        """Make the span before it the current one again."""
-        self._span.leave()
+        if error is None and value is not None:
+            self.tell("tool.call.result", lambda: value)
+        self.close(None if isinstance(error, CallStop) else error)
 
 
-class _ChatSpan:
+class _ChatSpan(OpenSpan):
     """The span of a request, from what it asks to its answer."""
 
-    def __init__(self, tracer: SpanTracer, span: OpenSpan) -> None:
-        self._tracer = tracer
-        self._span = span
-        self._fault: BaseException | str | None = None
+    _fault: BaseException | str | None = None
 
     def ask(self, messages: Any, tools: Any) -> None:
         """Tell what is asked, if the program asks for content."""
-        if self._tracer.has_content:
-            self._tell("input.messages", lambda: content.input_messages(messages))
-        if self._tracer.has_content and tools:
-            self._tell("tool.definitions", lambda: content.tool_definitions(tools))
-
-    def _tell(self, name: str, value_of: Callable[[], Any]) -> None:
-        def describe(span: Span) -> None:
-            span.set_attribute(f"gen_ai.{name}", self._tracer.text_of(value_of()))
-
-        self._span.tell(describe)
+        self.tell("input.messages", lambda: content.input_messages(messages))
+        if tools:
+            self.tell("tool.definitions", lambda: content.tool_definitions(tools))
 
     def take(self, choice: Choice | None, fault: BaseException | str | None) -> None:
         """Take the answer, and why it is none that can be used."""
         self._fault = fault
         if choice is None:
             return
-        self._span.tell(lambda span: span.set_attributes(_answer_attributes(choice)))
-        if self._tracer.has_content:
-            self._tell("output.messages", lambda: content.output_messages(choice))
+        self.describe(lambda span: span.set_attributes(_answer_attributes(choice)))
+        self.tell("output.messages", lambda: content.output_messages(choice))
 
     def end(self, error: BaseException | str | None) -> None:
         """End the span, in the context in which it began."""
-        self._span.end(error, None if error is None else self._tracer.words_of(error))
-        self._span.leave()
+        self.close(error)
+        self.leave()
 
     def __enter__(self) -> Self:
         return self
@@ -311,8 +279,7 @@ class _RequestsOfDspy(BaseCallback):
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Begin the span of a request."""
         messages, settings = sent_to_model(inputs)
-        span = self._tracer.chat(instance, _request_attributes(instance, {**instance.kwargs, **settings}))
-        chat = _ChatSpan(self._tracer, span)
+        chat = self._tracer.chat(instance, _request_attributes(instance, {**instance.kwargs, **settings}))
         chat.ask(messages, ())
         self._spans[call_id] = chat, instance
 
