@@ -11,8 +11,8 @@ d. Whoever leaves cancels a task at once. A thread ends at its next chunk, predi
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from functools import partial
 from queue import SimpleQueue
@@ -190,36 +190,30 @@ def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Itera
         over.wait(_PATIENCE)
 
 
-def _settings_with(watch: Watch) -> Any:
-    """Return a context in which a watch gets what happens; its settings are those of this run alone."""
+@contextmanager
+def _watched(watch: Watch) -> Generator[None]:
+    """Let a watch get what happens, and the error that ends it; the settings are those of this run alone."""
     prepare_to_stream()
     # A stream inside of a tool has its own Watch, and the outer one sees the tool.
     callbacks: list[Any] = [each for each in settings.callbacks or () if not isinstance(each, Watch)]
-    return settings.context(send_stream=watch, stream_listeners=[], callbacks=[*callbacks, watch])
+    try:
+        with settings.context(send_stream=watch, stream_listeners=[], callbacks=[*callbacks, watch]):
+            yield
+    except BaseException as error:  # noqa: BLE001  (raised to the reader of the events)
+        if not watch.is_left:
+            watch.end(error=error)
 
 
 def _run(program: Any, inputs: dict[str, Any], watch: Watch) -> None:
     """Run the program in sync code, watched, and emit how it ended."""
-    try:
-        with _settings_with(watch):
-            prediction = program(**inputs)
-    except BaseException as error:  # noqa: BLE001  (raised to the reader of the events)
-        if not watch.is_left:
-            watch.end(error=error)
-    else:
-        watch.end(prediction)
+    with _watched(watch):
+        watch.end(program(**inputs))
 
 
 async def _arun(program: Any, inputs: dict[str, Any], watch: Watch) -> None:
     """Run the program in async code, watched, and emit how it ended."""
-    try:
-        with _settings_with(watch):
-            prediction = await program.acall(**inputs)
-    except BaseException as error:  # noqa: BLE001  (raised to the reader of the events)
-        if not watch.is_left:
-            watch.end(error=error)
-    else:
-        watch.end(prediction)
+    with _watched(watch):
+        watch.end(await program.acall(**inputs))
 
 
 def _nothing() -> None:

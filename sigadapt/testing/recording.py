@@ -7,6 +7,8 @@ comes back. What the messages say stays in it: read a recording before it goes i
 """
 
 import json
+import os
+import stat
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,8 +24,9 @@ from sigadapt.testing.server import Response
 from sigadapt.testing.stream_pieces import without_pieces
 from sigadapt.trust.echoes import Echoes
 from sigadapt.trust.masking import HARMLESS_QUERY, Masking, query_of
-from sigadapt.trust.private_files import open_private
 
+_OWNER_ALONE = 0o600
+_OTHERS = 0o077
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 
 
@@ -139,7 +142,8 @@ def record(path: Path, received: Received, response: Response) -> None:
     body = b"".join(response.chunks)
     fields = received.wire, received.path, request, response.status, response.content_type, body
     exchange = Exchange(*fields, tuple(masking.places)).without(masking.secrets)
-    with open_private(path) as file:
+    # `Path.open` takes no opener.
+    with open(path, "a", encoding="utf-8", newline="\n", opener=_private_opener) as file:
         file.write(f"{exchange.line()}\n")
 
 
@@ -175,3 +179,22 @@ def forwarding(url: str) -> Callable[[Received], Awaitable[Reply]]:
         return content if answer.status == 200 else Failure(answer.status, body=content)
 
     return ask
+
+
+def _private_opener(path: str, flags: int) -> int:
+    """Open a file for its owner alone, whatever the umask, and whatever its mode before.
+
+    A file that another release or a checkout left readable loses that with the first line that is added: what
+    is added is no less private than what a new file holds. Who wants to share a file gives away a copy.
+    """
+    descriptor = os.open(path, flags, _OWNER_ALONE)
+    if not hasattr(os, "fchmod"):  # Windows before Python 3.13, where a user's files are the user's own
+        return descriptor
+    state = os.fstat(descriptor)
+    # A device such as /dev/null, and a file of somebody else's, are not ours to change.
+    is_own = stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid()
+    mode = stat.S_IMODE(state.st_mode)
+    private_mode = mode & ~_OTHERS | _OWNER_ALONE  # a umask may take the owner's rights, too
+    if is_own and mode != private_mode:
+        os.fchmod(descriptor, private_mode)
+    return descriptor

@@ -18,7 +18,7 @@ from sigadapt.signatures.provider_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
 from sigadapt.signatures.toolset import RequestContext, Transform
-from sigadapt.trust.canonical import canonical
+from sigadapt.trust.signing import canonical
 
 _VERSION = "v1"
 _CREDENTIAL = re.compile(

@@ -21,8 +21,7 @@ from sigadapt.schemas.json_values import compact, cut, equal_json
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.results import Round, ToolResults, result_text
 from sigadapt.signatures.transcript import collection_in, read, rounds_in
-from sigadapt.trust.canonical import as_a_browser_reads
-from sigadapt.trust.signing import Secrets, name_of, says_args, unsigned_parts
+from sigadapt.trust.signing import Secrets, as_a_browser_reads, name_of, says_args, unsigned_parts
 
 _FIX = "Sign what the server made with sigadapt.trust.sign, and let the client send the signatures back."
 

@@ -7,8 +7,8 @@ whose tools are all sync runs in a thread, any other as a task of the loop, as `
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any
 
@@ -31,8 +31,7 @@ from sigadapt.ui.log.chat_log import ChatLog, LeaseLostError
 from sigadapt.ui.log.chat_store import text_of
 from sigadapt.ui.log.lost_runs import rows_of_lost_run
 from sigadapt.ui.page import Page, row_text
-from sigadapt.ui.run_history import RunHistory
-from sigadapt.ui.runner import Events, RunProgress, StoppedError, ToolStoppedError, gating
+from sigadapt.ui.runner import Events, RunHistory, RunProgress, StoppedError, ToolStoppedError, gating
 
 _LOG = logging.getLogger("sigadapt")
 _MOST_COPIES = 20
@@ -95,36 +94,33 @@ class ChatRun:
         return not self._is_over and (self._loop is None or self._loop.is_running())
 
     def _run_here(self, inputs: dict[str, Any]) -> None:
+        with self._running():
+            for event in stream_sync(self._program, **inputs):
+                self._on(event)
+
+    async def _run_in_loop(self, inputs: dict[str, Any]) -> None:
+        with self._running():
+            async for event in stream(self._program, **inputs):
+                if isinstance(event, run_events.Ended):  # waits for the store
+                    await asyncio.to_thread(self._on, event)
+                else:
+                    self._on(event)
+
+    @contextmanager
+    def _running(self) -> Generator[None]:
+        """Open the run, keep and write how it ends, and close what it wrote to."""
         try:
             self._write(self._page.begin())
             with self._run, gating(self._begin_call, self._is_stopped):
-                for event in stream_sync(self._program, **inputs):
-                    self._on(event)
+                yield
         except BaseException as error:  # noqa: BLE001  (kept, and written for the page)
             self._fail(error)
         finally:
-            self._close()
-
-    async def _run_in_loop(self, inputs: dict[str, Any]) -> None:
-        try:
-            self._write(self._page.begin())
-            with self._run, gating(self._begin_call, self._is_stopped):
-                async for event in stream(self._program, **inputs):
-                    if isinstance(event, run_events.Ended):  # waits for the store
-                        await asyncio.to_thread(self._on, event)
-                    else:
-                        self._on(event)
-        except BaseException as error:  # noqa: BLE001  (as above)
-            self._fail(error)
-        finally:
-            self._close()
-
-    def _close(self) -> None:
-        self._is_over = True
-        self._log.end_beats()
-        self._journal.close()
-        self.feed.put(*self._page.closing_texts)
-        self.feed.close()
+            self._is_over = True
+            self._log.end_beats()
+            self._journal.close()
+            self.feed.put(*self._page.closing_texts)
+            self.feed.close()
 
     def _is_stopped(self) -> bool:
         run = self._log.chat.run
