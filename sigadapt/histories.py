@@ -4,13 +4,14 @@ A history is cut only before a question. What follows a question up to the next 
 as a whole: the calls, their results and the answer. Providers refuse half of it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dspy
 
 from sigadapt.errors import InvalidOption
-from sigadapt.signatures.transcript import Event, Row, answers, call_of, read, rows_of
+from sigadapt.schemas.json_values import Json
+from sigadapt.signatures.transcript import going_on, read, rows_of
 
 _EMPTY = '{"messages":[]}'
 
@@ -72,16 +73,16 @@ def trim_history(
 
 
 def _turns_within(
-    turns: list[list[Event]],
+    turns: list[list[Json]],
     limits: Mapping[str, int | None],
     count: Callable[[str], int] | None,
     *,
     compacted: bool,
-) -> list[list[Event]]:
+) -> list[list[Json]]:
     """Return the latest turns that fit every limit, the first of them first."""
     is_measured = limits["characters"] is not None or limits["tokens"] is not None
     counts_tokens = limits["tokens"] is not None and count is not None
-    latest: list[list[Event]] = []
+    latest: list[list[Json]] = []
     sizes = {"turns": 0, "characters": len(_EMPTY), "tokens": 0}
     for turn in reversed(turns):
         sizes["turns"] += 1
@@ -97,7 +98,7 @@ def _turns_within(
     return latest[::-1]
 
 
-def _is_compacted(turn: list[Event]) -> bool:
+def _is_compacted(turn: list[Json]) -> bool:
     """Return whether the provider put a summary of all that was said before into a turn."""
     for row in rows_of(turn):
         collections = [each_round.calls for each_round in row.rounds]
@@ -113,11 +114,11 @@ def _is_compacted(turn: list[Event]) -> bool:
 
 def turns_of(
     history: dspy.History | Mapping[str, Any], signature: type[dspy.Signature] | None = None
-) -> list[list[Event]]:
+) -> list[list[Json]]:
     """Return the turns of a history, each a question and what follows it; events before one are in none."""
-    events: list[Event] = list(read(dspy.History, history, None).messages)
+    events: list[Json] = list(read(dspy.History, history, None).messages)
     rows = rows_of(events)
-    continues = [*_going_on(rows)]
+    continues = [*going_on(rows)]
     plain = [row.plain for row in rows]
     if signature is not None:
         asking = set(signature.input_fields)
@@ -125,7 +126,7 @@ def turns_of(
         asking = _asking_fields(plain, continues)
         if not asking:  # one turn, as far as one can tell
             return [events] if events else []
-    turns: list[list[Event]] = []
+    turns: list[list[Json]] = []
     for event, names, goes_on in zip(events, plain, continues, strict=True):
         if asking & names and not goes_on:
             turns.append([event])
@@ -144,17 +145,3 @@ def _asking_fields(plain: list[set[str]], continues: list[bool]) -> set[str]:
         if goes_on or first - names:
             asking -= names
     return asking
-
-
-def _going_on(rows: list[Row]) -> Iterator[bool]:
-    """Yield of each event whether it brings results of calls that an earlier one made."""
-    # An earlier call is looked up: a long turn has many, and each event would be compared with all of them.
-    identities: dict[str, set[Any]] = {}
-    for _, calls, rounds in rows:
-        if rounds and not (calls and answers(rounds[0], calls)):
-            earlier = [call for call in rounds[0].calls.in_order() if call.id in identities]
-            yield bool(earlier) and all(call_of(call) in identities[call.id] for call in earlier)
-        else:
-            yield False
-        for call in calls.in_order() if calls else ():
-            identities.setdefault(call.id, set()).add(call_of(call))

@@ -5,15 +5,15 @@ A run that is open inside of another counts in both, and shares the outer one's 
 `rounds` reads the turns with calls of any history, each with its results.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic
 
 import dspy
 import jiter
-from typing_extensions import Self
+from typing_extensions import Self, TypeVar
 
-from sigadapt.adapters.request.orphans import paired_events
+from sigadapt.adapters.request.orphans import rounds_of
 from sigadapt.display.rendering import Displayable, Rendering, rendered_rounds
 from sigadapt.dspy_boundary.current_run import RunPlace, enter_run, open_place
 from sigadapt.dspy_boundary.internals import report_to_runs, settings
@@ -21,15 +21,14 @@ from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger, Limits, check_limits
 from sigadapt.schemas.json_values import is_mapping, is_object, is_sequence, type_of
-from sigadapt.signatures.tool_functions.tool_context import Deps
-from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, message_in
-from sigadapt.signatures.transcript import Row, answering, later_round, own_round, read, rows_of
+from sigadapt.signatures.transcript import read
 
 report_to_runs()
 
 _NO_DEPS: Any = None
+Deps = TypeVar("Deps", default=Any)
 
 
 class Rounds(Displayable, tuple[Round, ...]):
@@ -77,7 +76,7 @@ def rounds(source: Any) -> Rounds:
     under_way = getattr(source, "results", None)  # of a Conversation
     if isinstance(under_way, ToolResults):
         events = [*events, {"results": under_way}]
-    return Rounds(map(_as_read, _rounds_of(rows_of(paired_events(events)[0]))))
+    return Rounds(map(_as_read, rounds_of(events)))
 
 
 def _history_of(source: Any) -> Any:
@@ -110,20 +109,6 @@ def _as_read(turn: Round) -> Round:
         else:
             results.append(result)
     return turn.model_copy(update={"results": tuple(results)})
-
-
-def _rounds_of(rows: list[Row]) -> Iterable[Round]:
-    for number, (_, calls, rounds) in enumerate(rows):
-        last = answering(calls, rounds) if calls else []
-        yield from rounds
-        if not calls:
-            continue
-        try:
-            yield own_round(calls, last) or later_round(calls, [], (row.rounds for row in rows[number + 1 :]))
-        except InvalidHistory as error:
-            if error.code != "unanswered_call":
-                raise
-            yield Round(calls=calls, results=tuple(map(unanswered, calls.in_order())))
 
 
 class Run(Generic[Deps]):

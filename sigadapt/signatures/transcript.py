@@ -5,7 +5,7 @@ a dict by field. Any of its fields may say what the model called, and which resu
 an earlier event's calls, or of its own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import dspy
@@ -141,6 +141,20 @@ def answers(candidate: Round, calls: ToolCalls) -> bool:
 def call_of(call: ToolCall | InvalidToolCall) -> tuple[str | None, str]:
     """Return what two calls of one id have in common if they are one."""
     return call.name, compact(call.args) if isinstance(call, ToolCall) else call.arguments
+
+
+def going_on(rows: list[Row]) -> Iterator[bool]:
+    """Yield of each event whether it brings results of calls that an earlier one made."""
+    # An earlier call is looked up: a long turn has many, and each event would be compared with all of them.
+    identities: dict[str, set[Any]] = {}
+    for _, calls, rounds in rows:
+        if rounds and not (calls and answers(rounds[0], calls)):
+            earlier = [call for call in rounds[0].calls.in_order() if call.id in identities]
+            yield bool(earlier) and all(call_of(call) in identities[call.id] for call in earlier)
+        else:
+            yield False
+        for call in calls.in_order() if calls else ():
+            identities.setdefault(call.id, set()).add(call_of(call))
 
 
 def own_round(calls: ToolCalls, last: list[Round]) -> Round | None:

@@ -16,7 +16,7 @@ refuses from then on. Each repair is on the request's record (nothing silent):
 The given history and results are not changed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dspy
@@ -25,12 +25,23 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.plan import HistoryFields, Plan
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.request.messages import refuse_strange
+from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, is_mapping, is_sequence
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.signatures.transcript import Event, answering, answers, collection_in, is_saved, read
+from sigadapt.signatures.transcript import (
+    Event,
+    answering,
+    answers,
+    collection_in,
+    is_saved,
+    later_round,
+    own_round,
+    read,
+    rows_of,
+)
 
 _HEALED = "sigadapt_results"  # the key under which a healed event holds its rounds
 
@@ -256,3 +267,19 @@ def paired_events(events: Sequence[Any]) -> tuple[list[Any], tuple[Change, ...]]
 def _is_lost(call: Any, result: Any) -> bool:
     """Return whether a saved call without an id and a result are of one tool."""
     return is_mapping(call) and not call.get("id") and "name" in call and call["name"] == result.get("name")
+
+
+def rounds_of(events: Sequence[Any]) -> Iterator[Round]:
+    """Yield the rounds of a history, the earliest first; a call without a result has one that says so."""
+    rows = rows_of(paired_events(events)[0])
+    for number, (_, calls, rounds) in enumerate(rows):
+        last = answering(calls, rounds) if calls else []
+        yield from rounds
+        if not calls:
+            continue
+        try:
+            yield own_round(calls, last) or later_round(calls, [], (row.rounds for row in rows[number + 1 :]))
+        except InvalidHistory as error:
+            if error.code != "unanswered_call":
+                raise
+            yield Round(calls=calls, results=tuple(map(unanswered, calls.in_order())))
