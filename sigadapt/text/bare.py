@@ -15,9 +15,9 @@ import re
 from sigadapt.text.bodies.objects import ARGUMENTS, IDS, NAMES, ObjectReader
 from sigadapt.text.contract import (
     MOST_CALLS,
+    Body,
     CallSpan,
     Members,
-    Rule,
     Scan,
     TextCall,
     ToolTable,
@@ -147,5 +147,5 @@ def _read_faulty_fence(scan: Scan, start: int, tools: ToolTable) -> CallSpan | N
 
 FAULTY = {"plain-json": _read_faulty_objects, "fenced-json": _read_faulty_fence}
 """By the format for which the prompt asked: what reads its calls if they are faulty."""
-PLAIN_OBJECTS = Rule(HEAD, read_plain)
-FENCED_OBJECTS = Rule("", read_fence)
+PLAIN_OBJECTS = Body(HEAD, read_plain)
+FENCED_OBJECTS = Body("", read_fence)

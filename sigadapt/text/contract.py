@@ -17,8 +17,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact, is_object
@@ -299,27 +298,13 @@ def writer(
     return write
 
 
-class Body(Protocol):
+class Body(NamedTuple):
     """One way to write a call."""
 
-    @property
-    def head(self) -> str:
-        """What every call begins with, as a pattern whose group `name` names the tool, if it has one."""
-        ...
-
-    # Text that goes on in another way than the head isn't read, and leaves the gate.
-    @property
-    def read(self) -> Read:
-        """What reads calls where the opener matched; it gives None if there is no such call."""
-        ...
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A body of one format alone: a function."""
-
+    # What every call begins with, as a pattern whose group `name` names the tool, if it has one. Text that
+    # goes on in another way isn't read, and leaves the gate.
     head: str
-    read: Read
+    read: Read  # reads calls where the opener matched; it gives None if there is no such call
 
 
 class TextFormat(NamedTuple):

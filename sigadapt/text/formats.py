@@ -12,10 +12,10 @@ from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest, compact
 from sigadapt.text.bare import BARE_OPENER, FENCED_OBJECTS, PLAIN_OBJECTS
 from sigadapt.text.bodies import tags
-from sigadapt.text.bodies.named import BARE_NAME, BRACKETED, HARMONY, HARMONY_OPENER, TO_TOOL, NameAndObject
-from sigadapt.text.bodies.nested import ELEMENTS, TOKEN, Braces
-from sigadapt.text.bodies.objects import Objects
-from sigadapt.text.bodies.pythonic import BARE_KEYWORDS, FENCED_KEYWORDS, Keywords, write_keywords
+from sigadapt.text.bodies.named import BARE_NAME, BRACKETED, HARMONY, HARMONY_OPENER, TO_TOOL, name_and_object
+from sigadapt.text.bodies.nested import ELEMENTS, TOKEN, braces
+from sigadapt.text.bodies.objects import objects
+from sigadapt.text.bodies.pythonic import BARE_KEYWORDS, FENCED_KEYWORDS, keywords, write_keywords
 from sigadapt.text.contract import TextFormat, call_json, writer
 from sigadapt.text.openers import FENCE_OPENER
 
@@ -40,7 +40,7 @@ def _objects(
     marker = marker or re.escape(opening)
     row.setdefault("example", f"{opening}{call}{closing}")
     row.setdefault("closing_tags", (closing,) if closing else ())
-    return TextFormat(name, marker, Objects(marker, keyed=keyed), reads=reads, **row)
+    return TextFormat(name, marker, objects(marker, keyed=keyed), reads=reads, **row)
 
 
 def _tags(
@@ -51,7 +51,7 @@ def _tags(
     reads: str = "Lost tags around the call; a parameter or a call that is not closed.",
     **row: Any,
 ) -> TextFormat:
-    return TextFormat(name, opener, body, reads=reads, **row)
+    return TextFormat(name, opener, body.body, reads=reads, **row)
 
 
 def _pairs(name: str, call: str, key: str, value: str, *, after: str = "", **row: Any) -> TextFormat:
@@ -59,9 +59,8 @@ def _pairs(name: str, call: str, key: str, value: str, *, after: str = "", **row
     example = f"<{call}>get_weather\n<{key}>city</{key}>\n<{value}>Paris</{value}>\n</{call}>"
     reads = "With line breaks or without; values that lost a tag; `NAME key=value`."
     row.setdefault("closing_tags", (f"</{call}>",))
-    return TextFormat(
-        name, re.escape(f"<{call}>"), tags.pairs(call, key, value, after=after), example, reads=reads, **row
-    )
+    body = tags.pairs(call, key, value, after=after).body
+    return TextFormat(name, re.escape(f"<{call}>"), body, example, reads=reads, **row)
 
 
 def _named(
@@ -74,19 +73,19 @@ def _named(
     reads: str = "Several calls; lost tags around them.",
     **row: Any,
 ) -> TextFormat:
-    return TextFormat(name, opener, NameAndObject(head, tail=tail, stops=stops), reads=reads, **row)
+    return TextFormat(name, opener, name_and_object(head, tail=tail, stops=stops), reads=reads, **row)
 
 
 def _braces(name: str, call: str, call_end: str, string: str, **row: Any) -> TextFormat:
     example = f"{call}call:get_weather{{city:{string}Paris{string}}}{call_end}"
     reads = "Lost markers of strings, JSON's quotes, several calls in one pair."
-    return TextFormat(name, re.escape(call), Braces(call, call_end, string), example, reads=reads, **row)
+    return TextFormat(name, re.escape(call), braces(call, call_end, string), example, reads=reads, **row)
 
 
 def _keywords(
     name: str, marker: str, *, reads: str = "With brackets or without, also JSON.", **row: Any
 ) -> TextFormat:
-    return TextFormat(name, marker, Keywords(marker), reads=reads, **row)
+    return TextFormat(name, marker, keywords(marker), reads=reads, **row)
 
 
 _FUNCTION_CALL = "<tool_call>\n<function={}>\n{}</function>\n</tool_call>"
@@ -348,7 +347,7 @@ FORMATS: tuple[TextFormat, ...] = (
     TextFormat(
         "hunyuan-suffix",
         r"<tool_call:\w{2,16}>",
-        tags.pairs("tool_call", "arg_key", "arg_value", has_suffix=True),
+        tags.pairs("tool_call", "arg_key", "arg_value", has_suffix=True).body,
         "<tool_calls:6f1e><tool_call:6f1e>get_weather\n<arg_key:6f1e>city</arg_key:6f1e>\n"
         "<arg_value:6f1e>Paris</arg_value:6f1e>\n</tool_call:6f1e></tool_calls:6f1e>",
         "Any suffix of two or more letters and digits, the same in each tag.",

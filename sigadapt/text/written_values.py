@@ -13,7 +13,6 @@ Nothing is evaluated (nothing is executed): `literal_at` is a parser of its own,
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -28,26 +27,14 @@ _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _DIGITS = re.compile(r"[+-]?(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_SURROGATE_PAIR = re.compile(r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_OCTAL = re.compile(r"0[0-7]{1,2}")
-_CHARACTER_NAME = re.compile(r"N\{(?P<name>[^{}\n]{0,100})\}")
+# Python's escapes, and JSON's: it writes characters beyond 16 bits as two.
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}"
+    r"|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4}|N\{[^{}\n]{0,100}\}?|0[0-7]{0,2}|[\\'\"ntrbf\n])"
+)
 _WORD = re.compile(r"(?:[Tt]rue|[Ff]alse|None|null)\b")
 _CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
-_ESCAPES = {
-    "\\": "\\",
-    "'": "'",
-    '"': '"',
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "b": "\b",
-    "f": "\f",
-    "0": "\0",
-    "\n": "",
-    "/": "/",
-}
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
-_HEX = {"x": 2, "u": 4, "U": 8}
 NO_TEXT: Json = {"type": ["null", "boolean", "number", "array", "object"]}
 """The schema of a value that a format writes without the marks of a string."""
 # In Python a closing quote is followed by one of these. A quote before anything else is part of the text:
@@ -119,7 +106,7 @@ def _string(text: str, start: int, *, is_strict: bool) -> tuple[str, int]:
             pieces.append(run[0])
             cursor = run.end()
         elif text[cursor] == "\\":
-            character, cursor = _escape(text, cursor + 1)
+            character, cursor = _escape(text, cursor)
             pieces.append(character)
         elif is_strict or _AFTER_STRING.match(text, cursor + 1):
             return "".join(pieces), cursor + 1
@@ -133,36 +120,14 @@ def _string(text: str, start: int, *, is_strict: bool) -> tuple[str, int]:
 
 def _escape(text: str, start: int) -> tuple[str, int]:
     """Return the character that an escape writes, and where the escape ends."""
-    char = text[start : start + 1]
-    if char in _HEX:
-        return _hex_escape(text, start, char)
-    if text.startswith("N{", start):
-        return _named_character(text, start)
-    if octal := _OCTAL.match(text, start):
-        return chr(int(octal[0], 8)), octal.end()
-    return _ESCAPES.get(char, "\\" + char), start + 1
-
-
-def _hex_escape(text: str, start: int, char: str) -> tuple[str, int]:
-    pair = _SURROGATE_PAIR.match(text, start)
-    if pair is not None:  # JSON writes characters beyond 16 bits as two
-        return json.loads(f'"\\{pair[0]}"'), pair.end()
-    end = start + 1 + _HEX[char]
+    escape = _ESCAPE.match(text, start)
+    if escape is None:  # none of Python's: the backslash stays, but for JSON's `\\/`
+        return text[start : start + 2].replace("\\/", "/"), start + 2
     try:
-        return chr(int(text[start + 1 : end], 16)), end
-    except (ValueError, OverflowError):
-        return "\\" + char, start + 1
-
-
-def _named_character(text: str, start: int) -> tuple[str, int]:
-    """Return the character that an escape names, such as EM DASH; NoLiteral if none has the name."""
-    escape = _CHARACTER_NAME.match(text, start)
-    name = escape["name"] if escape else ""
-    try:
-        character = unicodedata.lookup(name)
-    except KeyError:
+        characters = escape[0].encode().decode("unicode_escape")
+    except UnicodeError:
         raise NoLiteral("no character has this name", start) from None
-    return character, escape.end() if escape else start
+    return characters.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"), escape.end()
 
 
 def _bracket_content(text: str, start: int, closer: str, level: int, *, is_strict: bool) -> tuple[Any, int]:

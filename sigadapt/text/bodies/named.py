@@ -4,7 +4,7 @@
     <|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather
     <|constrain|>json<|message|>{"city": "Paris"}<|call|>
 
-A row of `NameAndObject` is a pattern of what stands before the JSON, with the name (and an id) in it.
+A row of `name_and_object` is a pattern of what stands before the JSON, with the name (and an id) in it.
 Arguments are one JSON object. If it is broken, what stands up to the closing tag is a bad call; if the text
 ends in it, it is cut off.
 
@@ -20,62 +20,61 @@ from contextlib import suppress
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.text.bodies.tags import PARAMETERS, TagReader
-from sigadapt.text.contract import MOST_CALLS, CallSpan, Rule, Scan, TextCall, ToolTable, as_written
+from sigadapt.text.contract import MOST_CALLS, Body, CallSpan, Scan, TextCall, ToolTable, as_written
 from sigadapt.text.quotations import announces_example, is_open
 
-_NO_TAIL = ""
 _OPENING = ("[TOOL_CALLS]", ">>>", "<|tool_call_begin|>")
 _OBJECT = re.compile(r"\s*(?:[,;]\s*)?\{")
 
 
-class NameAndObject:
-    """What stands before the arguments, with the groups `name` and perhaps `id`, and what stands behind."""
+def name_and_object(head: str, *, tail: str = "", stops: tuple[str, ...] = ()) -> Body:
+    """Return the body of arguments behind a head with the groups `name` and perhaps `id`, and before a tail.
 
-    def __init__(self, head: str, *, tail: str = _NO_TAIL, stops: tuple[str, ...] = ()) -> None:
-        self.head = head
-        self._head = re.compile(head)
-        self._tail = re.compile(tail)
-        self._stops = stops  # what ends arguments that are broken
+    `stops`: what ends arguments that are broken.
+    """
+    opening_mark = re.compile(head)
+    closing_mark = re.compile(tail)
 
-    def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
-        """Read one call whose head is at a position, and those that follow it at once."""
+    def read(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
         calls = list[TextCall]()
         end = start
         while len(calls) <= MOST_CALLS:
-            opening = self._head.match(scan.text, end)
+            opening = opening_mark.match(scan.text, end)
             name = tools.name_of(opening["name"]) if opening else None
             if opening is None or name is None:
                 break
-            call, args_end = self._arguments(scan, opening, name)
-            closing = self._tail.match(scan.text, args_end)
+            call, args_end = arguments(scan, opening, name)
+            closing = closing_mark.match(scan.text, args_end)
             if closing is None and not isinstance(call.arguments, CutOff):  # broken, if anything closes it
                 raw = scan.text[opening.end("name") : args_end].strip()
                 args_end = scan.space(args_end)
-                if not scan.text.startswith(self._stops, args_end):
+                if not scan.text.startswith(stops, args_end):
                     break
                 call = call._replace(arguments=raw)
             calls.append(call)
             end = closing.end() if closing else args_end
         return CallSpan(calls, end) if calls else None
 
-    def _arguments(self, scan: Scan, head: re.Match[str], name: str) -> tuple[TextCall, int]:
-        start = scan.space(head.end())
-        call_id = head.groupdict().get("id")
+    def arguments(scan: Scan, opening: re.Match[str], name: str) -> tuple[TextCall, int]:
+        start = scan.space(opening.end())
+        call_id = opening.groupdict().get("id")
         try:
             value, end = scan.value_at(start)
         except ValueError:
-            end = scan.earliest(self._stops, start)
+            end = scan.earliest(stops, start)
             return as_written(scan, name, start, end, call_id), end
         if isinstance(value, str) and not scan.call_format:
             return TextCall(name, value, call_id), end
-        if not (self._tail.pattern != _NO_TAIL and self._tail.match(scan.text, end)):
+        if not tail or not closing_mark.match(scan.text, end):
             # What stands before the mark that closes them, or another object, is a part of the arguments.
-            stop = scan.earliest(self._stops, end)
+            stop = scan.earliest(stops, end)
             is_closed = stop < len(scan.text) and not scan.text.startswith(_OPENING, stop)
             is_part = is_closed and not scan.text.startswith("<", scan.space(end))
             if is_part or _OBJECT.match(scan.text, end):
                 end += len(scan.text[end:stop].rstrip())
         return TextCall(name, scan.text[start:end], call_id), end
+
+    return Body(head, read)
 
 
 def read_bare(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
@@ -109,11 +108,11 @@ def read_bracketed(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
 
 
 _BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|\r?\n|(?=\{))\s*(?=\{)")
-_IN_BRACKETS = NameAndObject(
+_IN_BRACKETS = name_and_object(
     r"\[Calling tool: ?(?P<name>[\w.-]{1,128})\((?=\{)", tail=r"\s*\)\s*\]", stops=(")]",)
 )
-BARE_NAME = Rule("", read_bare)
-BRACKETED = Rule(_IN_BRACKETS.head, read_bracketed)
+BARE_NAME = Body("", read_bare)
+BRACKETED = Body(_IN_BRACKETS.head, read_bracketed)
 
 
 HARMONY_OPENER = r"<\|(?:start|channel|message)\|>(?=[^<]{0,300}(?:<|\Z))"
@@ -225,7 +224,7 @@ def read_headless(scan: Scan, tools: ToolTable) -> tuple[list[str], list[TextCal
     return thoughts, calls, cursor
 
 
-HARMONY = Rule(
+HARMONY = Body(
     r"<\|(?:start|channel|message)\|>\s*(?:[^\s<>]{1,200}(?:\s+[^\s<>]{1,200}){0,5}\s*)?(?:<|\Z)",
     read_message,
 )

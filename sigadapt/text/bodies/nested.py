@@ -19,7 +19,7 @@ from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.text.contract import MOST_CALLS, CallSpan, Rule, Scan, TextCall, ToolTable, as_written
+from sigadapt.text.contract import MOST_CALLS, Body, CallSpan, Scan, TextCall, ToolTable, as_written
 from sigadapt.text.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 
 _MOST_LEVELS = 60
@@ -62,7 +62,8 @@ class _ValueReader:
                 return object_of(pairs), cursor
             elif not self.text.startswith(closer, cursor):
                 raise ValueError("expected a comma")
-        return [value for _, value in pairs] if is_list else object_of(pairs), cursor + 1
+        members: Any = [value for _, value in pairs] if is_list else object_of(pairs)
+        return members, cursor + 1
 
     def _key(self, start: int) -> tuple[str, int]:
         if self.text.startswith(self.string, start):
@@ -75,7 +76,9 @@ class _ValueReader:
         if key is None:
             raise ValueError("expected a key")
         text = key["key"]
-        return json.loads(text, strict=False) if text.startswith('"') else text, key.end()
+        if text.startswith('"'):
+            text = json.loads(text, strict=False)
+        return text, key.end()
 
     def value_at(self, start: int, schema: Any, level: int) -> tuple[Any, int]:
         """Read a value."""
@@ -116,7 +119,8 @@ class _ValueReader:
         end = stop.start() if stop else self.end
         if schema is None or types_of(schema, self.root) - {"string"}:
             raw = self.text[start:end].strip()
-            value = value_of(raw, NO_TEXT if schema is None else schema, self.root)
+            value_schema = NO_TEXT if schema is None else schema
+            value = value_of(raw, value_schema, self.root)
             ends_here = stop is not None and stop[0] != "\n"
             if not isinstance(value, str) or (raw and ends_here):
                 return value, end
@@ -131,27 +135,20 @@ class _ValueReader:
         return min(self.scan.space(start), self.end)
 
 
-class Braces:
-    """Calls between two marks, whose strings stand between a mark of their own."""
+def braces(call_mark: str, call_end: str, string: str) -> Body:
+    """Return the body of calls between two marks, whose strings stand between a mark of their own."""
 
-    def __init__(self, call: str, call_end: str, string: str) -> None:
-        self.head = re.escape(call) + _BRACES_HEAD.pattern
-        self._call = call
-        self._call_end = call_end
-        self._string = string
-
-    def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
-        """Read the calls after the marker."""
+    def read(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
         calls = list[TextCall]()
-        cursor = start + len(self._call)
+        cursor = start + len(call_mark)
         while len(calls) <= MOST_CALLS and (head := _BRACES_HEAD.match(scan.text, cursor)):
             name = tools.name_of(head["name"])
             if name is None:
                 break
-            end = scan.earliest((self._call_end,), head.end())
+            end = scan.earliest((call_end,), head.end())
             schema = tools.schema_of(name)
             try:
-                args, args_end = _ValueReader(scan, end, self._string, schema).members_at(head.end(), schema)
+                args, args_end = _ValueReader(scan, end, string, schema).members_at(head.end(), schema)
                 is_whole = end < len(scan.text) or scan.text.startswith("}", args_end - 1)
             except ValueError:
                 scan.charge((end - cursor) // 4)
@@ -167,6 +164,8 @@ class Braces:
         while scan.text.startswith("}", cursor):  # stray braces
             cursor += 1
         return CallSpan(calls, cursor)
+
+    return Body(re.escape(call_mark) + _BRACES_HEAD.pattern, read)
 
 
 TOKEN = "]<]minimax[>["  # noqa: S105  (a token of a language)
@@ -249,4 +248,4 @@ def _value(element: _Element, schema: Any, root: Json) -> Any:
     return [_value(child, items, root) for child in element.children]
 
 
-ELEMENTS = Rule(_HEAD.pattern, read_elements)
+ELEMENTS = Body(_HEAD.pattern, read_elements)

@@ -13,7 +13,7 @@ from typing import Any
 
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, RepeatedKeys, cut, is_object
-from sigadapt.text.contract import COMMENT, MOST_CALLS, CallSpan, Members, Scan, TextCall, ToolTable
+from sigadapt.text.contract import COMMENT, MOST_CALLS, Body, CallSpan, Members, Scan, TextCall, ToolTable
 from sigadapt.text.quotations import without_closers
 
 NAMES = ("name", "tool_name", "function_name", "function", "tool")
@@ -30,24 +30,19 @@ _GAP = 40  # characters between two objects
 _OBJECT = re.compile(r'\{\s*"(?:name|tool_name|function)"\s*:\s*"([^"\\\n]{1,128})"')
 
 
-class Objects:
-    """JSON objects behind a marker; `keyed`: a tool's name is the key, and its arguments are the value."""
+def objects(marker: str, *, keyed: bool = False) -> Body:
+    """Return the body of objects behind a marker; `keyed`: the tool is the key, its arguments the value."""
+    opening_mark = re.compile(marker)
 
-    def __init__(self, marker: str, *, keyed: bool = False) -> None:
-        self.head = rf"(?:{marker})(?:\s*{COMMENT})*(?:\s*```[\w-]*)?{OBJECT}"
-        self._marker = re.compile(marker)
-        self._keyed = keyed
-
-    def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
-        """Read the calls after the marker."""
-        opener = self._marker.match(scan.text, start)
+    def read(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
+        opener = opening_mark.match(scan.text, start)
         if opener is None:
             return None
         content_start = scan.gap(opener.end())
         fence = _FENCE.match(scan.text, content_start)
         body_start = fence.end() if fence else content_start
         opening = opener[0].strip()
-        span = ObjectReader(scan, tools, keyed=self._keyed).sequence(body_start, (opening, "\n```"))
+        span = ObjectReader(scan, tools, keyed=keyed).sequence(body_start, (opening, "\n```"))
         if span is None:
             return None
         if fence and scan.text.startswith("```", fence_end := scan.space(span.end)):
@@ -55,6 +50,8 @@ class Objects:
         if stray := _STRAY.match(scan.text, span.end):
             return span._replace(end=stray.end())
         return _with_stray_object(scan, span, opening, body_start)
+
+    return Body(rf"(?:{marker})(?:\s*{COMMENT})*(?:\s*```[\w-]*)?{OBJECT}", read)
 
 
 def _with_stray_object(scan: Scan, span: CallSpan, opening: str, body_start: int) -> CallSpan:
@@ -72,7 +69,7 @@ def _with_stray_object(scan: Scan, span: CallSpan, opening: str, body_start: int
 class ObjectReader:
     """Reads objects that are calls of declared tools."""
 
-    # `keyed`: as for `Objects`. `must_be_exact`: an object must be a call and nothing else, with arguments
+    # `keyed`: as for `objects`. `must_be_exact`: an object must be a call and nothing else, with arguments
     # that are an object.
     def __init__(
         self, scan: Scan, tools: ToolTable, *, keyed: bool = False, must_be_exact: bool = False

@@ -16,9 +16,9 @@ from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array, is_object, object_of
 from sigadapt.text.contract import (
     MOST_CALLS,
+    Body,
     CallSpan,
     CallsToWrite,
-    Rule,
     Scan,
     TextCall,
     ToolTable,
@@ -162,20 +162,16 @@ def _string_at(scan: Scan, start: int, tools: ToolTable) -> tuple[TextCall, int]
     return call[0], end
 
 
-class Keywords:
-    """Calls as Python writes them, behind a marker."""
+def keywords(marker: str) -> Body:
+    """Return the body of calls as Python writes them behind a marker."""
+    opening_mark = re.compile(marker)
 
-    def __init__(self, marker: str) -> None:
-        self.head = rf"(?:{marker})\s*(?:\[\s*)?{_HEAD.pattern}"
-        self._marker = re.compile(marker)
-
-    def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
-        """Read the calls after the marker."""
-        opener = self._marker.match(scan.text, start)
-        if opener is None:
-            return None
-        calls = calls_at(scan, scan.space(opener.end()), tools, is_sure=True)
+    def read(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
+        opener = opening_mark.match(scan.text, start)
+        calls = opener and calls_at(scan, scan.space(opener.end()), tools, is_sure=True)
         return CallSpan(calls[0], calls[1]) if calls else None
+
+    return Body(rf"(?:{marker})\s*(?:\[\s*)?{_HEAD.pattern}", read)
 
 
 def read_bare(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
@@ -242,5 +238,5 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
-BARE_KEYWORDS = Rule(rf"(?:\[\s*)?['\"]?{_HEAD.pattern}", read_bare)
-FENCED_KEYWORDS = Rule("", read_fence)
+BARE_KEYWORDS = Body(rf"(?:\[\s*)?['\"]?{_HEAD.pattern}", read_bare)
+FENCED_KEYWORDS = Body("", read_fence)

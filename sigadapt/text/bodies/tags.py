@@ -19,6 +19,7 @@ from sigadapt.schemas.json_values import Json, is_object, object_of
 from sigadapt.text.bodies.objects import OBJECT, ObjectReader
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
+    Body,
     CallSpan,
     CallsToWrite,
     Scan,
@@ -53,24 +54,20 @@ class Tags(NamedTuple):
     tag_end: str = ">"
 
     @property
-    def head(self) -> str:
-        """What every call begins with."""
+    def body(self) -> Body:
+        """The body of a call in these tags."""
         if not self.pairs:
-            return self.call.pattern
-        opener = re.escape(self._opener)
-        return rf"{self.call.pattern}(?:\s*<|[ \t\r]*\n|\s+[\w.-]{{1,100}}=)|{opener}{OBJECT}"
+            return Body(self.call.pattern, self.read)
+        head = rf"{self.call.pattern}(?:\s*<|[ \t\r]*\n|\s+[\w.-]{{1,100}}=)"
+        return Body(rf"{head}|{re.escape(self.call_end.replace('/', ''))}{OBJECT}", self.read)
 
-    @property
-    def _opener(self) -> str:
-        return self.call_end.replace("/", "")
-
-    def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
+    def read(self, scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
         """Read one call. Models that write a key in tags of its own write JSON, too."""
         opening = self.call.match(scan.text, start)
         if opening is not None:
             name = tools.name_of(opening["name"])
             return TagReader(scan, self, opening, tools.schema_of(name)).call(name) if name else None
-        opener = self._opener
+        opener = self.call_end.replace("/", "")
         if not self.pairs or not scan.text.startswith(opener, start):
             return None
         return ObjectReader(scan, tools).sequence(start + len(opener), (opener,))
@@ -178,16 +175,17 @@ class TagReader:
             cursor = self.scan.gap(tag_end)
         if self.pairs and self.text.startswith(self.pairs, cursor):  # a key without its value
             return None, cursor
-        pairs = [(key, self._value(text, tag, self._declared(key))) for key, text, tag in raw]
+        pairs = [(key, self._value(text, tag, self._schema_of(key))) for key, text, tag in raw]
         args = object_of(pairs)
         members = args.get("arguments")
-        if len(args) != 1 or not is_object(members) or self._declared("arguments") is not None:
+        if len(args) != 1 or not is_object(members) or self._schema_of("arguments") is not None:
             return args, cursor
         # Some models write all arguments as one, though the schema declares no such wrapper.
-        is_wrapper = members and all(self._declared(key) is not None for key in members)
-        return (members if is_wrapper else args), cursor
+        if members and all(self._schema_of(key) is not None for key in members):
+            args = members
+        return args, cursor
 
-    def _declared(self, key: str) -> Any:
+    def _schema_of(self, key: str) -> Any:
         return property_of(self.schema, key, self.schema)
 
     def _is_own(self, tag: re.Match[str]) -> bool:

@@ -21,7 +21,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, cut, decode, is_array, is_object, object_of
 from sigadapt.text.bodies.pythonic import calls_at
-from sigadapt.text.contract import CallSpan, Scan, TextCall, TextFormat, ToolTable
+from sigadapt.text.contract import Body, CallSpan, Scan, TextCall, TextFormat, ToolTable
 from sigadapt.text.written_values import property_of, value_of
 
 _KEYS = {"version", "defaults", "start_anchor", "start_anchor_pattern", "fields"}
@@ -71,7 +71,7 @@ class ResponseTemplate:
         self._thinking = fields.get("reasoning_content") or fields.get("thinking") or {}
         self._content = fields.get("content", {})
         opener = _pattern(calls, "open") or r"(?!)"
-        self.row = TextFormat("response-template", opener, _Region(opener, calls), "", "")
+        self.row = TextFormat("response-template", opener, Body(opener, _Region(opener, calls).read), "", "")
 
     @property
     def marks(self) -> list[str]:
@@ -179,7 +179,7 @@ class _Region:
         self.head = head
         self.field = field
 
-    def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
+    def read(self, scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
         """Read what stands in the region that opens at a position."""
         opener = re.compile(self.head, re.DOTALL).match(scan.text, start)
         if opener is None:
