@@ -15,7 +15,7 @@ f. A file of a result that stands in a message of the user goes back into the re
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
@@ -63,9 +63,7 @@ class HistoryRows:
                 turns.append((self._said_at_once(items), {}))
                 self._turn_count += 1
                 calls, answers = turns[-1]
-                self._unanswered.begin_turn()
-                for call in calls.in_order():  # for the results that follow
-                    self._unanswered.add(call, self._sent_ids[call.id], answers)
+                self._unanswered.add(calls, self._sent_ids, answers)  # for the results that follow
         self.rows = [self._row(parts, turns) for parts, turns in spans]
 
     def _said_at_once(self, readings: list[Reading]) -> ToolCalls:
@@ -178,47 +176,33 @@ _Key: TypeAlias = tuple[str, Any]
 
 
 class _Waiting(NamedTuple):
-    turn: int
-    position: int
+    """A call without a result so far."""
+
+    number: int  # a call of a later turn has a higher one, and of a turn, the first call has the highest
     call_id: str
     answers: dict[str, RecordedResult]  # of its turn, by the calls' ids
 
-    @property
-    def is_answered(self) -> bool:
-        return self.call_id in self.answers
-
 
 class UnansweredCalls:
-    """The calls without a result so far. A result takes the first call of the latest turn that it fits."""
+    """The calls without a result so far. A result takes the first call of the latest turn that it fits.
+
+    It is looked up, because a request may have thousands of calls and of results.
+    """
 
     def __init__(self) -> None:
-        # By a key, one queue for each turn, the latest turn last.
-        self._queues: dict[_Key, list[deque[_Waiting]]] = defaultdict(list)
-        self._turn = 0
-        self._position = 0
+        self._stacks: dict[_Key, list[_Waiting]] = defaultdict(list)
+        self._count = 0
 
-    def begin_turn(self) -> None:
-        """Begin the calls of another turn."""
-        self._turn += 1
-        self._position = 0
-
-    def add(self, call: ToolCall | InvalidToolCall, sent_id: Any, answers: dict[str, RecordedResult]) -> None:
-        """Add a call of the turn.
-
-        Args:
-            call: the call.
-            sent_id: the id that it had in the request, if any.
-            answers: where a result of it goes, by `call.id`.
-        """
-        waiting = _Waiting(self._turn, self._position, call.id, answers)
-        self._position += 1
-        # A result without an id fits by the name, and so does one with an id if the call had none.
-        id_key = ("id", _hashable(sent_id)) if sent_id else ("name of none", call.name)
-        for key in (("name", call.name), id_key):
-            queues = self._queues[key]
-            if not queues or queues[-1][0].turn != self._turn:
-                queues.append(deque())
-            queues[-1].append(waiting)
+    def add(self, calls: ToolCalls, sent_ids: Mapping[str, Any], answers: dict[str, RecordedResult]) -> None:
+        """Add the calls of a turn, with the ids that they had as sent; their results go to `answers`."""
+        for call in [*calls.in_order()][::-1]:  # so that the first one is on top
+            self._count += 1
+            waiting = _Waiting(self._count, call.id, answers)
+            sent_id = sent_ids[call.id]
+            # A result without an id fits by the name, and so does one with an id if the call had none.
+            id_key = ("id", _hashable(sent_id)) if sent_id else ("name of none", call.name)
+            self._stacks[id_key].append(waiting)
+            self._stacks["name", call.name].append(waiting)
 
     def answer(self, result: RecordedResult) -> bool:
         """Give a result to its call; return whether there is one."""
@@ -226,24 +210,16 @@ class UnansweredCalls:
         keys: list[_Key] = [("name", name)]
         if result.id:
             keys = [("id", _hashable(result.id)), ("name of none", name)]
-        candidates = [waiting for waiting in map(self._next, keys) if waiting is not None]
-        if not candidates:
+        stacks = [self._stacks.get(key, []) for key in keys]
+        for stack in stacks:
+            while stack and stack[-1].call_id in stack[-1].answers:
+                stack.pop()
+        tops = [stack[-1] for stack in stacks if stack]
+        if not tops:
             return False
-        call = max(candidates, key=lambda waiting: (waiting.turn, -waiting.position))
+        call = max(tops, key=lambda waiting: waiting.number)
         call.answers[call.call_id] = result
         return True
-
-    def _next(self, key: _Key) -> _Waiting | None:
-        """Return the first unanswered call of the latest turn that has one under a key."""
-        queues = self._queues.get(key, [])
-        while queues:
-            queue = queues[-1]
-            while queue and queue[0].is_answered:
-                queue.popleft()
-            if queue:
-                return queue[0]
-            queues.pop()
-        return None
 
 
 def _hashable(value: Any) -> Any:
