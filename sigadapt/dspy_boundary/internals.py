@@ -14,7 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial, wraps
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeGuard
@@ -208,10 +208,7 @@ def report_agents() -> None:
 def _in_span(method: Any) -> Any:
     @wraps(method)
     def forward(self: Any, **inputs: Any) -> Any:
-        tracer = tracer_here.get().tracer
-        if tracer is None:
-            return method(self, **inputs)
-        with tracer.agent(self):
+        with _span_of(self):
             return method(self, **inputs)
 
     return forward
@@ -220,13 +217,16 @@ def _in_span(method: Any) -> Any:
 def _in_span_later(method: Any) -> Any:
     @wraps(method)
     async def aforward(self: Any, **inputs: Any) -> Any:
-        tracer = tracer_here.get().tracer
-        if tracer is None:
-            return await method(self, **inputs)
-        with tracer.agent(self):
+        with _span_of(self):
             return await method(self, **inputs)
 
     return aforward
+
+
+def _span_of(agent: Any) -> AbstractContextManager[None]:
+    """Return the context in which an agent runs."""
+    tracer = tracer_here.get().tracer
+    return nullcontext() if tracer is None else tracer.agent(agent)
 
 
 def prepare_to_stream() -> None:

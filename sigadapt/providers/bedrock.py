@@ -193,19 +193,16 @@ class BedrockConverse(Provider):
         left_out = ("messages", "system", "toolConfig", "inferenceConfig")
         record.set({**body, **an_object(body.get("inferenceConfig"))}, _SETTINGS, left_out)
         record.set({"tool_choice": config.get("toolChoice")}, {})
-        record.instruct([block for block in objects(body.get("system")) if "text" in block], ("system",))
-        for at, block in enumerate(objects(body.get("system"))):
-            if "text" not in block:
-                self._lose_block(record, block, ("system", at))
+        instructions = objects(body.get("system"))
+        record.instruct([block for block in instructions if "text" in block], ("system",))
+        _lose_blocks(record, instructions, ("system",))
         for place, message in enumerate(objects(body["messages"])):
             where = ("messages", place, "content")
             record.lose_members(message, PLAIN_MESSAGE, ("messages", place))
             blocks = content_parts(message.get("content"))
             if message.get("role") == "assistant":
                 record.turns += self.read({"output": {"message": message}})
-                for at, block in enumerate(blocks):
-                    if not _is_call(block) and "text" not in block:
-                        self._lose_block(record, block, (*where, at))
+                _lose_blocks(record, blocks, where)
                 continue
             for at, block in enumerate(blocks):
                 # {"toolResult": {"toolUseId": "tooluse_Lb2N...", "status": "success", "content": [
@@ -215,15 +212,19 @@ class BedrockConverse(Provider):
                     call = (result.get("toolUseId"), None)
                     failed = result.get("status") == "error"
                     record.tell(call, result.get("content"), (*where, at), failed=failed)
-                elif "cachePoint" in block:
-                    self._lose_block(record, block, (*where, at))
+                elif "cachePoint" in block and "text" not in block:
+                    _lose_blocks(record, [block], where, at)
                 else:
                     record.ask(block, (*where, at))
         return record
 
-    def _lose_block(self, record: Recording, block: Json, where: Where) -> None:
-        kind = next(iter(block), "an empty block")
-        record.lose(where, f"{kind!r} has no neutral form, and is left out")
+
+def _lose_blocks(record: Recording, blocks: Iterable[Json], where: Where, start: int = 0) -> None:
+    """Record the blocks that are neither a text nor a call."""
+    for at, block in enumerate(blocks, start):
+        if not _is_call(block) and "text" not in block:
+            kind = next(iter(block), "an empty block")
+            record.lose((*where, at), f"{kind!r} has no neutral form, and is left out")
 
 
 # {"image": {"format": "jpeg", "source": {"bytes": "/9j/4AAQ..."}}}

@@ -108,7 +108,6 @@ _FINISH = {
 }
 _PARTS = {"text", "output_text", "refusal"}
 _ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
-_CUSTOM = ("custom_tool_call",)
 _ARGUMENT_DELTAS = {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
 _TEXT_DELTAS = {  # the item's field, the part's type, the event's key for the part's position
     "response.output_text.delta": ("content", "output_text", "content_index"),
@@ -298,7 +297,7 @@ def _find_call(findings: Findings, item: Json) -> None:
     elif image or item.get("output") is not None:
         status = "done"
     name = item.get("name") or kind.removesuffix("_call")
-    called = name if kind in _CUSTOM else kind
+    called = name if kind == "custom_tool_call" else kind
     findings.call(name, item.get("id"), status, args, called)
 
 
@@ -567,7 +566,7 @@ class OpenAIResponses(Provider):
         if kind == "function_call":
             fields = _without(block, "arguments", "parsed_arguments")
             return Part("call", more_than(block, _CALL_FIELDS), fields, {"type": kind}, call=_call(block))
-        if kind in _CUSTOM and not ran_by_xai(block):
+        if kind == "custom_tool_call" and not ran_by_xai(block):
             return Part("call", kind, _without(block, "input"), {"type": kind}, call=_call(block))
         more = kind or "an item without a type"
         if kind != "reasoning":

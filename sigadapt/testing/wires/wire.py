@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from sigadapt.schemas.json_values import is_array, is_object
+from sigadapt.providers.wire.values import objects
+from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer, Received, dumps
 
 Event: TypeAlias = Mapping[str, Any]
@@ -29,17 +30,13 @@ def calls_made(request: Received) -> int:
     """Count the calls that the conversation in a request holds, on any wire whose calls have ids."""
     messages = request.body.get("messages") or request.body.get("input")
     count = 0
-    for row in _objects(messages):
-        for block in (row, *_objects(row.get("content"))):
+    for row in objects(messages):
+        for block in (row, *objects(row.get("content"))):
             count += block.get("type") in ("function_call", "tool_use")
         calls = row.get("tool_calls")
         if is_array(calls):
             count += len(calls)
     return count
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if is_object(item)] if is_array(value) else []
 
 
 class Format(Protocol):
