@@ -162,8 +162,8 @@ def noted(modules: tuple[Any, ...]) -> dict[tuple[str, int], set[tuple[Any, Any,
 
 def run_readers() -> None:
     """Run what compiles patterns in functions."""
+    from sigadapt.adapters.passes import tool_fields
     from sigadapt.adapters.passes.names import aliases
-    from sigadapt.adapters.request import sendable_tools
     from sigadapt.providers import ROUTES
     from sigadapt.response import choice_from_text
     from sigadapt.text.calls_field import Layout
@@ -189,9 +189,9 @@ def run_readers() -> None:
         aliases(["get.weather"], route.names.pattern, route.names.longest)
         for kind in ("image", "file"):
             route.results.takes({"type": kind, "data": "", "mime_type": "a/b"})
-        sendable_tools.lost_at_root({"function": {"parameters": {"allOf": []}}}, route)
+        tool_fields.lost_at_root({"function": {"parameters": {"allOf": []}}}, route)
         if route.search:
-            sendable_tools._sendable({"type": "tool_search"}, 0, route, [])
+            tool_fields._sendable({"type": "tool_search"}, 0, route, [])
     echoes = Echoes(["abcd%efghij"])
     for text in ("abcd%efghij", "abcd%25efg%68ij", "abcd%25%65fghij"):  # as it is, and escaped
         echoes.without_secrets(text)

@@ -16,7 +16,6 @@ opener it meets. Rules for the `read` of every body:
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.schemas.arguments import CutOff
@@ -256,12 +255,6 @@ class ToolTable:
         if name is None and self.undeclared and bare != NO_TOOL:
             return short or None
         return name
-
-    def with_undeclared(self) -> "ToolTable":
-        """Return the same tools, beside which any name is one."""
-        tools = copy(self)
-        tools.undeclared = True
-        return tools
 
     def schema_of(self, name: str) -> Json:
         """Return the schema of a tool's arguments; that of any object for a tool that is not declared."""

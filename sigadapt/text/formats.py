@@ -10,11 +10,10 @@ from typing import Any
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest, compact
-from sigadapt.text.bare import BARE_OPENER, FENCED_OBJECTS, PLAIN_OBJECTS
 from sigadapt.text.bodies import tags
 from sigadapt.text.bodies.named import BARE_NAME, BRACKETED, HARMONY, HARMONY_OPENER, TO_TOOL, name_and_object
 from sigadapt.text.bodies.nested import ELEMENTS, TOKEN, braces
-from sigadapt.text.bodies.objects import objects
+from sigadapt.text.bodies.objects import BARE_OPENER, FENCED_OBJECTS, PLAIN_OBJECTS, objects
 from sigadapt.text.bodies.pythonic import BARE_KEYWORDS, FENCED_KEYWORDS, keywords, write_keywords
 from sigadapt.text.contract import TextFormat, call_json, writer
 from sigadapt.text.openers import FENCE_OPENER
@@ -41,17 +40,6 @@ def _objects(
     row.setdefault("example", f"{opening}{call}{closing}")
     row.setdefault("closing_tags", (closing,) if closing else ())
     return TextFormat(name, marker, objects(marker, keyed=keyed), reads=reads, **row)
-
-
-def _tags(
-    name: str,
-    opener: str,
-    body: tags.Tags,
-    *,
-    reads: str = "Lost tags around the call; a parameter or a call that is not closed.",
-    **row: Any,
-) -> TextFormat:
-    return TextFormat(name, opener, body.body, reads=reads, **row)
 
 
 def _pairs(name: str, call: str, key: str, value: str, *, after: str = "", **row: Any) -> TextFormat:
@@ -247,7 +235,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "<|tool_call_end|>",
         call=f"[{_CALL}]",
     ),
-    _tags(
+    TextFormat(
         "qwen3-coder-xml",
         r"<function=",
         tags.tags(
@@ -256,7 +244,7 @@ FORMATS: tuple[TextFormat, ...] = (
             "</parameter>",
             "</function>",
             breaks=True,
-        ),
+        ).body,
         example="<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n"
         "</tool_call>",
         reads="Without the tags around, with JSON instead of parameters, and parameters that are not closed.",
@@ -269,10 +257,10 @@ FORMATS: tuple[TextFormat, ...] = (
             lambda name, args: _FUNCTION_CALL.format(name, compact(args) + "\n"),
         ),
     ),
-    _tags(
+    TextFormat(
         "invoke",
         tags.INVOKE_OPENER,
-        tags.INVOKE,
+        tags.INVOKE.body,
         example='<minimax:tool_call><invoke name="get_weather"><parameter name="city">Paris</parameter>'
         "</invoke></minimax:tool_call>",
         reads="Any prefix of the tags (`｜DSML｜`, `steptml:`, `atem:`), with or without tags around.",
@@ -282,7 +270,7 @@ FORMATS: tuple[TextFormat, ...] = (
             *("<｜tool_call_end｜>", "<｜tool_calls_end｜>"),
         ),
     ),
-    _tags(
+    TextFormat(
         "minicpm5-xml",
         rf"<function{_SPACED}name=",
         tags.tags(
@@ -290,13 +278,13 @@ FORMATS: tuple[TextFormat, ...] = (
             rf"<param{_SPACED}name={tags.QUOTED.format('key')}\s*>",
             "</param>",
             "</function>",
-        ),
+        ).body,
         example='<function name="get_weather"><param name="city">Paris</param></function>',
         reads="Values in CDATA, and tags whose space a tokenizer lost.",
         opening_tags=("<function name=",),
         closing_tags=("</function>",),
     ),
-    _tags(
+    TextFormat(
         "kimi-k3",
         r"<\|open\|>call\b",
         tags.tags(
@@ -305,7 +293,7 @@ FORMATS: tuple[TextFormat, ...] = (
             "<|close|>argument<|sep|>",
             "<|close|>call<|sep|>",
             tag_end="<|sep|>",
-        ),
+        ).body,
         example='<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
         '<|open|>argument key="city" type="string"<|sep|>Paris<|close|>argument<|sep|>'
         "<|close|>call<|sep|><|close|>tools<|sep|>",
@@ -318,7 +306,7 @@ FORMATS: tuple[TextFormat, ...] = (
             "<|close|>message<|sep|>",
         ),
     ),
-    _tags(
+    TextFormat(
         "solar-open2",
         r"<\|tool_call:start\|>",
         tags.tags(
@@ -327,10 +315,11 @@ FORMATS: tuple[TextFormat, ...] = (
             "<|tool_arg:end|>",
             "<|tool_call:end|>",
             tag_end="<|tool_arg:value|>",
-        ),
+        ).body,
         example="<|tool_call:start|>get_weather\n"
         "<|tool_arg:start|>city<|tool_arg:value|>Paris<|tool_arg:end|>\n<|tool_call:end|>",
         closing_tags=("<|tool_call:end|>",),
+        reads="Lost tags around the call; a parameter or a call that is not closed.",
     ),
     _pairs(
         "glm-4.5",

@@ -13,9 +13,8 @@ from typing import Any
 import regex  # unlike `re`, it says where a match may begin that the text ends in
 
 from sigadapt.schemas.json_values import Json
-from sigadapt.text.bare import HEAD
 from sigadapt.text.bodies.named import TO_TOOL
-from sigadapt.text.bodies.objects import OBJECT
+from sigadapt.text.bodies.objects import EXACT_OBJECT, OBJECT
 from sigadapt.text.calls_field import NO_LAYOUT, Layout
 from sigadapt.text.contract import Scan, ToolTable
 from sigadapt.text.formats import FORMATS
@@ -117,7 +116,7 @@ class TextGate(FormatsGate):
         self._grammar = grammar_of(FORMATS)
         self._tools = ToolTable(schemas, undeclared=is_undeclared)
         self._is_asked = any(row.name == call_format for row in self._grammar.fences)
-        json = OBJECT if call_format == "plain-json" else HEAD
+        json = OBJECT if call_format == "plain-json" else EXACT_OBJECT
         heads = (row.body.head or row.opener for row in FORMATS if row not in self._grammar.fences)
         self._head = regex.compile("|".join((json, *heads)))
         self._sure = regex.compile("|".join(row.sure or row.opener for row in FORMATS if not row.bare))

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from sigadapt.schemas.arguments import Flaw, UnreadCall
 from sigadapt.schemas.json_values import cut
 from sigadapt.text import calls_field, quotations
-from sigadapt.text.bare import FAULTY
 from sigadapt.text.bodies.named import read_headless
+from sigadapt.text.bodies.objects import FAULTY
 from sigadapt.text.calls_field import NO_LAYOUT, Layout
 from sigadapt.text.contract import (
     COMMENT,
@@ -388,7 +388,8 @@ class _Reader:
             return None
         if is_named(self.text, token, formats, self.grammar, self.tools):
             return None
-        reading = self._calls_at(start, formats, self.tools.with_undeclared())
+        tools = ToolTable(self.tools.schemas, undeclared=True)
+        reading = self._calls_at(start, formats, tools)
         name, span = reading or (formats[0].name, self._unread_call(start, end, formats))
         if span is None:
             return None
