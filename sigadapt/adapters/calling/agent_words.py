@@ -22,7 +22,7 @@ from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import is_object, listed
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.calls import ToolCalls, Turn
+from sigadapt.signatures.calls import ToolCalls, Turn, in_turn
 from sigadapt.signatures.transcript import Event, collection_in, read, rounds_in
 
 _FORMS: WeakCache[dict[tuple[str, ...], type[Signature]]] = WeakCache()
@@ -138,7 +138,9 @@ class _HistoryWriter:
         said = {name: kept.pop(name) for name in self._outputs if name in kept}
         said = {name: value for name, value in said.items() if not _is_said(name, value, calls)}
         if calls and said and not calls.text and not _has_results(kept, calls):
-            return [{**kept, _key_of_calls(kept): _with_text(calls, self._text(said))}]
+            name = next(name for name, value in kept.items() if collection_in({name: value}) is not None)
+            turn = calls.turn.model_copy(update={"text": self._text(said)})
+            return [{**kept, name: in_turn(calls, turn)}]
         if calls:
             return [kept, self._words(said)] if said else [kept]
         if calls is not None and calls.text:  # in the model's own words
@@ -218,17 +220,6 @@ def _thought_of(value: Any) -> Any:
 def _has_results(event: Event, calls: ToolCalls) -> bool:
     """Return whether the results of an event's calls are in the event itself."""
     return calls.tool_call_results is not None or any(rounds_in({name: event[name]}, None) for name in event)
-
-
-def _key_of_calls(event: Event) -> str:
-    return next(name for name, value in event.items() if collection_in({name: value}) is not None)
-
-
-def _with_text(calls: ToolCalls, text: str) -> ToolCalls:
-    """Return the calls of a turn with a text beside them."""
-    turn = calls.turn.model_copy(update={"text": text})
-    in_turn = [call.model_copy(update={"turn": turn}) for call in calls]
-    return calls.model_copy(update={"tool_calls": in_turn, "turn": turn})
 
 
 def _is_said(name: str, value: Any, calls: ToolCalls | None) -> bool:

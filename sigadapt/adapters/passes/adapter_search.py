@@ -14,7 +14,15 @@ from sigadapt.providers.wire.values import is_search, name_in
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, listed
 from sigadapt.signatures.awaiting import Await, Steps
-from sigadapt.signatures.calls import InvalidToolCall, SearchRecord, ToolCall, ToolCalls, Turn, refused
+from sigadapt.signatures.calls import (
+    InvalidToolCall,
+    SearchRecord,
+    ToolCall,
+    ToolCalls,
+    Turn,
+    in_turn,
+    refused,
+)
 from sigadapt.signatures.fewer_tools import ToolIndex, known_names
 from sigadapt.signatures.tool_decl import ToolSearch
 from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls, made_once
@@ -175,9 +183,9 @@ def _search_of(call: ToolCall | InvalidToolCall) -> SearchRecord:
 
 
 def _of_turn(calls: ToolCalls, items: Sequence[ToolCall | InvalidToolCall], turn: Turn) -> ToolCalls:
-    good = [call.model_copy(update={"turn": turn}) for call in items if isinstance(call, ToolCall)]
+    good = [call for call in items if isinstance(call, ToolCall)]
     bad = tuple(call for call in items if isinstance(call, InvalidToolCall))
-    return calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
+    return in_turn(calls.model_copy(update={"tool_calls": good, "invalid": bad}), turn)
 
 
 def _inner_call(call: ToolCall, decls: ToolDecls) -> ToolCall | InvalidToolCall:

@@ -15,7 +15,7 @@ from sigadapt.providers.wire.control_tokens import (
 )
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, compact
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, with_each
 from sigadapt.signatures.tool_decls import made_once
 
 _WHY = (
@@ -77,12 +77,12 @@ def restore_control_tokens(calls: ToolCalls, record: CallRecord) -> ToolCalls:
     texts = [call.arguments for call in (*calls.tool_calls, *calls.invalid)]
     if not any(mark in text for text in texts for mark in JOINER_IN_JSON):
         return calls
-    good = [*map(_whole_call, calls)]
-    bad = tuple(map(_whole_bad_call, calls.invalid))
-    return calls.model_copy(update={"tool_calls": good, "invalid": bad})
+    return with_each(calls, _whole_call)
 
 
-def _whole_call(call: ToolCall) -> ToolCall:
+def _whole_call(call: ToolCall | InvalidToolCall) -> ToolCall | InvalidToolCall:
+    if isinstance(call, InvalidToolCall):
+        return call.model_copy(update={"arguments": with_whole_tokens(call.arguments)})
     args = values_with_whole_tokens(call.args)
     if args == call.args:
         return call
@@ -90,7 +90,3 @@ def _whole_call(call: ToolCall) -> ToolCall:
     if parse_arguments(text) != args:  # the model wrote the joiner as an escape
         text = compact(args)
     return call.model_copy(update={"args": args, "arguments": text})
-
-
-def _whole_bad_call(call: InvalidToolCall) -> InvalidToolCall:
-    return call.model_copy(update={"arguments": with_whole_tokens(call.arguments)})

@@ -14,7 +14,7 @@ from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import RawCall, join_texts
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.calls import ToolCalls, with_each
 from sigadapt.signatures.tool_decls import ToolDecls
 
 if TYPE_CHECKING:
@@ -139,9 +139,7 @@ def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], **how: Any
 
 def mark_recovered(calls: ToolCalls) -> ToolCalls:
     """Return the calls marked as read from text."""
-    good = [call.model_copy(update={"altered": (RECOVERED, *call.altered)}) for call in calls]
-    bad = tuple(call.model_copy(update={"altered": (RECOVERED, *call.altered)}) for call in calls.invalid)
-    return calls.model_copy(update={"tool_calls": good, "invalid": bad})
+    return with_each(calls, lambda call: call.model_copy(update={"altered": (RECOVERED, *call.altered)}))
 
 
 def looks_like(text: str, tools: object) -> tuple[str, str] | None:

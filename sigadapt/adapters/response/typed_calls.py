@@ -35,8 +35,10 @@ from sigadapt.signatures.calls import (
     ToolCall,
     ToolCalls,
     Turn,
+    in_turn,
     refused,
     unique_ids,
+    with_each,
 )
 
 Arguments: TypeAlias = "tuple[str, Json | Flaw]"
@@ -201,9 +203,7 @@ def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCal
     def back(call: Any) -> Any:
         return call.model_copy(update={"name": names[call.name]}) if call.name in names else call
 
-    good = [back(call) for call in calls]
-    bad = tuple(map(back, calls.invalid))
-    return calls.model_copy(update={"tool_calls": good, "invalid": bad})
+    return with_each(calls, back)
 
 
 def with_compact_arguments(calls: ToolCalls) -> ToolCalls:
@@ -259,9 +259,7 @@ def _move(calls: Iterable[C], before: int) -> list[C]:
 
 def with_request_hash(calls: ToolCalls, request_hash: str) -> ToolCalls:
     """Return calls whose turn says which request it answered."""
-    turn = calls.turn.model_copy(update={"request_hash": request_hash})
-    good = [call.model_copy(update={"turn": turn}) for call in calls.tool_calls]
-    return calls.model_copy(update={"tool_calls": good, "turn": turn})
+    return in_turn(calls, calls.turn.model_copy(update={"request_hash": request_hash}))
 
 
 def identity(call: ToolCall) -> str:
@@ -287,14 +285,13 @@ def with_later_calls(
     bad = tuple(_move(calls.invalid, before))
     if not repeats:
         return list(earlier), calls.model_copy(update={"tool_calls": good, "invalid": bad})
-    turn = calls.turn.model_copy(update={"repeats": tuple(repeats)})
-    good = [call.model_copy(update={"turn": turn}) for call in good]
     repeat_ids = {repeat.of for repeat in repeats}
     accepted = [*earlier]
     for number, call in enumerate(earlier):
         if call.id in repeat_ids and "repeated" not in call.altered:
             accepted[number] = call.model_copy(update={"altered": (*call.altered, "repeated")})
-    return accepted, calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
+    turn = calls.turn.model_copy(update={"repeats": tuple(repeats)})
+    return accepted, in_turn(calls.model_copy(update={"tool_calls": good, "invalid": bad}), turn)
 
 
 def with_earlier_calls(earlier: Sequence[ToolCall], calls: ToolCalls | None, turn: Turn, before: int) -> Any:

@@ -14,7 +14,7 @@ import json_repair
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import compact, is_array, is_object
 from sigadapt.signatures.calls.tool_call import ToolCall
-from sigadapt.signatures.calls.tool_calls import ToolCalls
+from sigadapt.signatures.calls.tool_calls import ToolCalls, with_each
 from sigadapt.signatures.calls.turn import InvalidToolCall
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -40,12 +40,7 @@ def without_leaked_tokens(calls: ToolCalls, names: Container[str]) -> ToolCalls:
             return call
         return call.model_copy(update={"name": name, "altered": (*call.altered, "repaired")})
 
-    good = [repair_name(call) for call in calls.tool_calls]
-    bad = tuple(map(repair_name, calls.invalid))
-    pairs = zip((*good, *bad), (*calls.tool_calls, *calls.invalid), strict=True)
-    if all(new_call is call for new_call, call in pairs):
-        return calls
-    return calls.model_copy(update={"tool_calls": good, "invalid": bad})
+    return with_each(calls, repair_name)
 
 
 def name_before_token(name: str, names: Container[str]) -> str:

@@ -4,7 +4,8 @@ It is a subclass of `dspy.ToolCalls`, so DSPy's own modules take it. Invalid cal
 each with a code (nothing silent).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import dspy
@@ -330,3 +331,18 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
         if self.tool_call_results is not None:
             data["tool_call_results"] = self.tool_call_results.model_dump(mode="json")
         return data
+
+
+def with_each(calls: ToolCalls, change: Callable[[Any], Any]) -> ToolCalls:
+    """Return calls with each, good or bad, as a function changes it; the same calls if it changes none."""
+    good = [*map(change, calls.tool_calls)]
+    bad = tuple(map(change, calls.invalid))
+    if all(map(is_, (*good, *bad), (*calls.tool_calls, *calls.invalid))):
+        return calls
+    return calls.model_copy(update={"tool_calls": good, "invalid": bad})
+
+
+def in_turn(calls: ToolCalls, turn: Turn) -> ToolCalls:
+    """Return calls as those of another turn."""
+    good = [call.model_copy(update={"turn": turn}) for call in calls.tool_calls]
+    return calls.model_copy(update={"tool_calls": good, "turn": turn})
