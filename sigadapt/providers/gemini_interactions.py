@@ -112,9 +112,9 @@ class GeminiInteractions(Provider):
             kind = event.get("event_type")
             index = event.get("index")
             if kind == "step.start":
-                steps.open(index, an_object(event.get("step")))
+                steps.open(index, event.get("step"))
             elif kind == "step.delta":
-                steps.at(index).deltas.append(an_object(event.get("delta")))
+                steps.add(index, event.get("delta"))
             elif kind == "step.stop":
                 steps.at(index).ended = True
             else:  # the interaction itself, or its status

@@ -432,13 +432,13 @@ class OpenAIResponses(Provider):
                 body.update(an_object(event["response"]))
                 ended = ended or kind in _FINAL
             elif kind == "response.output_item.added":
-                items.open(index, an_object(event.get("item")))
+                items.open(index, event.get("item"))
             elif kind == "response.output_item.done":
                 item = items.at(index)
                 item.start = an_object(event.get("item"))
                 item.ended = True
             elif index is not None:
-                items.at(index).deltas.append(event)
+                items.add(index, event)
         if not ended:
             body["status"] = None
         if not (ended and objects(body.get("output"))):

@@ -71,7 +71,8 @@ def _pieces_of(number: int, event: Any) -> Iterator[_StreamedText]:
         for key, member in reversed(members):
             # An index says more than the position in this event.
             is_numbered = is_array(holder) and is_object(member) and "index" in member
-            pending.append((member, (*path, key), series if is_numbered else (*series, key)))
+            member_series = series if is_numbered else (*series, key)
+            pending.append((member, (*path, key), member_series))
         for key, member in members:
             if isinstance(member, str):
                 yield _StreamedText(number, (*path, key), (*series, key), holder, key)

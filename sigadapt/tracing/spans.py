@@ -233,9 +233,12 @@ class _ToolSpan(OpenSpan):
 
     def end(self, value: Any = None, error: BaseException | str | None = None) -> None:
         """End it with what the call gave, or why it failed; to wait is no failure."""
+        if isinstance(error, CallStop):
+            self.close()
+            return
         if error is None and value is not None:
             self.tell("tool.call.result", lambda: value)
-        self.close(None if isinstance(error, CallStop) else error)
+        self.close(error)
 
 
 class _ChatSpan(OpenSpan):

@@ -147,5 +147,9 @@ def state_of(
         has_call = has_call or part.kind == "call"
     if suffices:
         return None
-    beside = {"fields": fields} if fields else {}
-    return {"dialect": wire, "blocks": blocks, **beside, **({"lost": losses} if losses else {})}
+    state: Json = {"dialect": wire, "blocks": blocks}
+    if fields:
+        state["fields"] = fields
+    if losses:
+        state["lost"] = losses
+    return state

@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sigadapt.providers.wire.values import json_text
+from sigadapt.providers.wire.values import an_object, json_text
 from sigadapt.schemas.arguments import CutOff, parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
@@ -54,21 +54,23 @@ class Blocks:
         self.all: list[Block] = []
         self._latest: dict[int | None, Block] = {}
 
-    def open(self, index: Any, start: Json | None) -> Block:
+    def open(self, index: Any, start: Any) -> Block:
         """Open a block at an index and return it; a second one there, so that no block is lost."""
-        block = Block(start if isinstance(start, dict) else _NOTHING)
-        self._latest[index if isinstance(index, int) else None] = block
+        block = Block(an_object(start))
+        slot = index if isinstance(index, int) else None
+        self._latest[slot] = block
         self.all.append(block)
         return block
 
     def at(self, index: Any) -> Block:
         """Return the latest block at an index; open one if there is none."""
-        block = self._latest.get(index if isinstance(index, int) else None)
+        slot = index if isinstance(index, int) else None
+        block = self._latest.get(slot)
         return self.open(index, {}) if block is None else block
 
-    def add(self, index: Any, delta: Json | None) -> None:
+    def add(self, index: Any, delta: Any) -> None:
         """Add a delta to the latest block at an index."""
-        self.at(index).deltas.append(delta if isinstance(delta, dict) else _NOTHING)
+        self.at(index).deltas.append(an_object(delta))
 
 
 class CallPieces:
