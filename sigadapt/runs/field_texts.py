@@ -342,11 +342,6 @@ class SubmitTexts:
 
 def submit_texts(agent: Any, predictor: dspy.Module, inputs: Mapping[str, Any]) -> SubmitTexts | None:
     """Return the reader of a predictor's calls of `submit`; None if it is not given the agent's own."""
-    is_agents = predictor is agent.react or any(_holds_submit(value) for value in inputs.values())
+    tools = [item for value in inputs.values() if is_sequence(value) for item in value]
+    is_agents = predictor is agent.react or any(is_submit(getattr(tool, "func", None)) for tool in tools)
     return SubmitTexts(agent.signature.output_fields) if is_agents else None
-
-
-def _holds_submit(tools: object) -> bool:
-    if not is_sequence(tools):
-        return False
-    return any(is_submit(getattr(tool, "func", None)) for tool in tools)

@@ -97,10 +97,7 @@ class ReAct(ReActV2):
         text_answer: bool = True,
     ) -> None:
         check_limits(limits)
-        if type(text_answer) is not bool:  # pyright: ignore[reportUnnecessaryComparison]
-            raise InvalidOption(f"expected True or False, got {text_answer!r}", field="text_answer")
-        if type(max_iters) is not int or max_iters < 1:  # pyright: ignore[reportUnnecessaryComparison]
-            raise InvalidOption(f"expected an int of 1 or more, got {max_iters!r}", field="max_iters")
+        _check_options(max_iters, text_answer)
         refuse_taken_names(signature)
         super().__init__(signature, tools_for_agent(tools), max_iters)
         refuse_invented_work(self.signature)
@@ -200,6 +197,14 @@ class ReAct(ReActV2):
         modules: list[Any] = settings.caller_modules or []
         is_called = bool(modules) and modules[-1] is self
         return Run(self.limits).at_depth(len(modules) - is_called)
+
+
+def _check_options(max_iters: object, text_answer: object) -> None:
+    """Refuse options of another type, which would show turns later."""
+    if type(text_answer) is not bool:
+        raise InvalidOption(f"expected True or False, got {text_answer!r}", field="text_answer")
+    if type(max_iters) is not int or max_iters < 1:
+        raise InvalidOption(f"expected an int of 1 or more, got {max_iters!r}", field="max_iters")
 
 
 def _answer_in_words(turn: AgentTurn | None, history: dspy.History) -> dspy.Prediction | None:

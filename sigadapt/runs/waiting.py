@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from math import isfinite
 from typing import Any
 
@@ -176,7 +176,8 @@ def _in_run(turn: ResumedTurn) -> Generator[None]:
     """
     error = turn.error
     is_agents = error.results_field is None  # not that of a loop of the program's own
-    with _link_to_trace(error), Run() as run:
+    tracer = tracer_here.get().tracer
+    with nullcontext() if tracer is None or not error.trace else tracer.resuming(error.trace), Run() as run:
         earlier = None if error.run is None else error.run.ledger
         if earlier is None or not run.ledger.is_inside(earlier):
             run.state.update(copy_of_state(error.state))  # otherwise the open run has a newer state
@@ -190,9 +191,3 @@ def _in_run(turn: ResumedTurn) -> Generator[None]:
             error.state = copy_of_state(run.state)
             error.run = run
             raise
-
-
-def _link_to_trace(error: InputNeeded) -> AbstractContextManager[None]:
-    """Return the context in which spans link to the trace in which the run waited."""
-    tracer = tracer_here.get().tracer
-    return nullcontext() if tracer is None or not error.trace else tracer.resuming(error.trace)

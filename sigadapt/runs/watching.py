@@ -185,15 +185,11 @@ class Watch(BaseCallback):
         step = frame.step or self._step_between(frame)
         step.earlier_fields |= step.pieces.keys()  # an answer to a reask is another answer
         step.pieces.clear()
-        self._forget_calls(step)
-        return _AnswerListener(self, step, calls, field_texts(text_signature.output_fields, marker, default))
-
-    def _forget_calls(self, step: _AgentStep) -> None:
-        """Forget the calls of an answer that another one replaces: they get no results."""
-        with self._lock:
+        with self._lock:  # the calls of an answer that another one replaces get no results
             step.owner.calls[:] = [call for call in step.owner.calls if call.step is not step]
         step.calls.clear()
         step.open_calls.clear()
+        return _AnswerListener(self, step, calls, field_texts(text_signature.output_fields, marker, default))
 
     def emit_chunk(self, step: _AgentStep, texts: Any, chunk: Any) -> bool:
         """Emit the text and the thinking of a chunk, and return whether it had text."""

@@ -224,12 +224,6 @@ _NUMBER = re.compile(r"\d")
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
-def _secrets_in_text(text: str) -> Iterator[str]:
-    """Yield the secrets in a text that say so themselves, or stand in an address."""
-    for groups in _SECRET_IN_TEXT.findall(text):
-        yield from filter(None, groups)
-
-
 def secrets_in(body: Any) -> Iterator[str]:
     """Yield the texts in a body that stand under the name of a secret, or in an address, at any depth."""
     pending: list[tuple[str, Any]] = [("", body)]
@@ -238,7 +232,8 @@ def secrets_in(body: Any) -> Iterator[str]:
         if isinstance(value, str):
             if _SECRET_MEMBER.search(name):
                 yield value
-            yield from _secrets_in_text(value)
+            for groups in _SECRET_IN_TEXT.findall(value):
+                yield from filter(None, groups)
             with suppress(ValueError, RecursionError):  # arguments and results are JSON in a text
                 pending += [(name, json.loads(value))] if value.lstrip().startswith(("{", "[")) else []
         elif is_object(value):

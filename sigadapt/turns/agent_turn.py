@@ -70,7 +70,7 @@ class AgentTurn:
     def __init__(self, history: Any, inputs: Mapping[str, Any], agent: Any = None) -> None:
         self.decls = _NO_DECLS
         self.agent = agent
-        self.count_calls: Callable[[int], None] = _ignore
+        self.count_calls: Callable[[int], None] = lambda _: None
         """Called with the number of the calls that begin to run now. It raises why they may not."""
         self.is_one_by_one = False
         """Whether the agent runs the calls of its turns one by one."""
@@ -424,10 +424,6 @@ def _no_turn() -> Generator[None]:
         yield
     finally:
         open_turn.reset(token)
-
-
-def _ignore(_: int) -> None:
-    """Count nothing, outside of any run."""
 
 
 def failure_value(name: str, error: Exception) -> Any:

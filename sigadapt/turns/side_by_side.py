@@ -350,15 +350,11 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 def _close(loop: asyncio.AbstractEventLoop) -> None:
     # As `asyncio.run` does, but without a wait for the threads of `asyncio.to_thread`, which may run on.
     try:
-        for task in asyncio.all_tasks(loop):
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
             task.cancel()
-        loop.run_until_complete(_end_tasks())
+        if tasks:
+            loop.run_until_complete(asyncio.wait(tasks))
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
-
-
-async def _end_tasks() -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    if tasks:
-        await asyncio.wait(tasks)

@@ -103,11 +103,7 @@ class Chats:
         files: str | None = None,
         lease: float = 30.0,
     ) -> None:
-        if not isinstance(program, dspy.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
-            reason = f"Chats serves a DSPy module, not a {type(program).__name__}"
-            raise InvalidOption(reason, field="program", fix="Give an agent: sigadapt.ReAct(...).")
-        if isinstance(lease, bool) or not isinstance(lease, (int, float)) or not lease > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidOption(f"expected seconds above 0, got {lease!r}", field="lease")
+        _check_options(program, lease)
         check_limits(limits)
         self.store: ChatStore = DatabaseChats(store) if isinstance(store, (str, os.PathLike)) else store
         self._program = ChatProgram(program, field=field, tools=tools, show=show, files=files)
@@ -294,6 +290,14 @@ class Chats:
             log.refresh()
             log.end_lost_run(self._program.field)
         return log
+
+
+def _check_options(program: object, lease: object) -> None:
+    if not isinstance(program, dspy.Module):
+        reason = f"Chats serves a DSPy module, not a {type(program).__name__}"
+        raise InvalidOption(reason, field="program", fix="Give an agent: sigadapt.ReAct(...).")
+    if isinstance(lease, bool) or not isinstance(lease, (int, float)) or not lease > 0:
+        raise InvalidOption(f"expected seconds above 0, got {lease!r}", field="lease")
 
 
 def _page_kind(form: object) -> type[Page]:

@@ -321,19 +321,18 @@ def _message(last: Json, member: str, unread: list[str], *, takes_files: bool) -
     return Message(message_id, text, tuple(files))
 
 
-def _text_of(content: object, *, has_files: bool) -> str:
+def _text_of(content: Any, *, has_files: bool) -> str:
     """Return the words of a message."""
-    texts = [content] if isinstance(content, str) else _text_parts(_array(content, "the message"))
+    texts = [content]
+    if not isinstance(content, str):
+        parts = [part for part in _array(content, "the message") if is_object(part)]
+        texts = _texts_of([part for part in parts if part.get("type") == "text"], "text")
     text = without_halves("".join(texts))
     if not text.strip():
         raise _invalid("the last message holds no text" + (", but files alone" if has_files else ""))
     if len(text) > _LONGEST_TEXT:
         raise _invalid(f"the last message is longer than {_LONGEST_TEXT:,} characters")
     return text
-
-
-def _text_parts(parts: list[Any]) -> list[str]:
-    return _texts_of([part for part in parts if is_object(part) and part.get("type") == "text"], "text")
 
 
 def _texts_of(parts: list[Json], member: str) -> list[str]:

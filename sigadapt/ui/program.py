@@ -59,8 +59,11 @@ class ChatProgram:
         """Fields that are shown, whichever predictor puts them out."""
 
     def _check_going_on(self) -> None:
-        waiting = (name for _, module in self.module.named_sub_modules() for name in _waiting_tools(module))
-        tool = next(waiting, None)
+        modules = [module for _, module in self.module.named_sub_modules()]
+        decls = [decl for module in modules for decl in _decls_in(_tools_of_module(module))]
+        # For a yes, or for a result from elsewhere.
+        waiting = [decl.name for decl in decls if decl.requires_confirmation is not False or decl.external]
+        tool = next(iter(waiting), None)
         has_signature = getattr(self.module, "signature", None) is not None
         parameters: Mapping[str, inspect.Parameter] = {} if has_signature else _parameters_of(self.module)
         if tool is None or any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
@@ -280,12 +283,6 @@ def _tools_of_module(module: Any) -> Any:
     if is_mapping(tools):
         return [tool for name, tool in tools.items() if name not in _ADDED_TOOLS]
     return [] if tools is None else tools
-
-
-def _waiting_tools(module: Any) -> list[str]:
-    """Return the names of tools that are known to wait: for a yes, or for a result from elsewhere."""
-    decls = _decls_in(_tools_of_module(module))
-    return [decl.name for decl in decls if decl.requires_confirmation is not False or decl.external]
 
 
 def _decls_in(tools: Any) -> Sequence[ToolDecl]:

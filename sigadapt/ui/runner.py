@@ -17,7 +17,6 @@ from sigadapt.runs.run import Run
 from sigadapt.runs.stream import runs_in_thread
 from sigadapt.runs.watching import AnyCall, ToolGate, Watch
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.turns.agent_turn import result_of_row
 from sigadapt.ui.log.chat import Chat
 from sigadapt.ui.log.chat_store import text_of
@@ -117,7 +116,13 @@ class GoingOn(dspy.Module):
         self.resumed = [*history.messages]
         watch = settings.send_stream
         if isinstance(watch, Watch):
-            watch.emit_rest(_results_of_turn(self.error, self.resumed[-1]))
+            event = self.resumed[-1]
+            field = self.error.results_field
+            if field is not None:
+                watch.emit_rest(event[field].rounds[-1].results)
+            else:
+                rows = event[self.error.field].tool_call_results.tool_call_results
+                watch.emit_rest(map(result_of_row, rows))
 
 
 class _SyncGoingOn(GoingOn):
@@ -134,13 +139,6 @@ def going_on(program: dspy.Module, error: InputNeeded, tools: Any, decisions: Ma
     """Return the program that goes on; it runs where the program itself would."""
     kind = _SyncGoingOn if runs_in_thread(program) else _AsyncGoingOn
     return kind(program, error, tools, decisions)
-
-
-def _results_of_turn(error: InputNeeded, event: Mapping[str, Any]) -> list[ToolResult]:
-    """Return the results of the turn that waited, in its event."""
-    if error.results_field is not None:
-        return [*event[error.results_field].rounds[-1].results]
-    return [*map(result_of_row, event[error.field].tool_call_results.tool_call_results)]
 
 
 class RunProgress:
