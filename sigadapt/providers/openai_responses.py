@@ -4,7 +4,7 @@ Sources: OpenAI's API reference (the response object, its output items, the stre
 answers of OpenAI, DeepSeek and Bedrock's compatible API.
 
 Calls are `function_call` items, `custom_tool_call` items, whose arguments are free text, and the items of
-tools that the program runs (`openai_tools.py`); the id is the `call_id`. All other items (web and file
+tools that the program runs (`wire/openai_tools.py`); the id is the `call_id`. All other items (web and file
 search, code interpreter, MCP) stay in `Choice.raw`: the provider ran them. Reasoning is the content
 of the `reasoning` items, else their summary. A stream ends with the whole response; the events before it are
 used only if that response is missing or empty.
@@ -21,17 +21,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sigadapt.providers.openai_tools import (
-    ANSWERED,
-    APPROVAL,
-    client_call,
-    client_output,
-    in_namespaces,
-    is_client_call,
-    ran_by_xai,
-    with_answered_marked,
-    with_streamed_parts,
-)
 from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
@@ -59,6 +48,17 @@ from sigadapt.providers.wire.content_blocks import (
     part_of_question,
     text_in,
     text_of_file,
+)
+from sigadapt.providers.wire.openai_tools import (
+    ANSWERED,
+    APPROVAL,
+    client_call,
+    client_output,
+    in_namespaces,
+    is_client_call,
+    ran_by_xai,
+    with_answered_marked,
+    with_streamed_parts,
 )
 from sigadapt.providers.wire.reading import (
     CUTTING,
