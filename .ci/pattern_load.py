@@ -40,7 +40,7 @@ MATCHED = frozenset(
     (
         *("re.compile(text_format.body.head)", "re.compile(marker)", "re.compile(head)", "re.compile(tail)"),
         "re.compile(row.sure or row.opener)",
-        *("regex.compile('|'.join((self._json, *heads)))", "regex.compile(f'{leftover}|{SILENT}')"),
+        *("regex.compile('|'.join((json, *heads)))", "regex.compile(f'{leftover}|{SILENT}')"),
         "regex.compile('|'.join((row.sure or row.opener for row in marked)))",
         *("regex.compile(bare)", "regex.compile(grammar.openers)"),
         *("re.compile(kind.opener)", "re.compile(pattern)"),
@@ -182,6 +182,7 @@ def run_readers() -> None:
     choice_from_text("a\n</seed:think>\nb", tools)
     for call_format in ("hermes", "plain-json", "gemma3-tool-code"):
         TextGate(schemas, ["answer"], call_format=call_format).take("`a`\n```\nb")
+    TextGate(schemas, ["answer"]).take("<think>a")
     for layout in layouts:
         TextGate(schemas, ["answer"], layout=layout).take("a")
         read_text('{"calls": [', schemas, layout=layout)

@@ -38,7 +38,7 @@ _PARSERS: dict[str, set[str]] = {
     "python-call-list": set(),
 }
 # The signs of a regular expression: escaped ones, classes, groups and repetitions.
-_SIGN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\]){0,200}\]|[()]|[*+]|\{\d*,?\d*\}", re.DOTALL)
+_SIGN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\]){0,200}\]|[()]|[*+]|\{\d*(?:,\d*)?\}", re.DOTALL)
 _LONGEST_REGION = 200_000
 _BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_][\w-]*)(?=\s*:)")
 _PLACE = re.compile(r"\{(\w+(?:\.\w+)*)\}")
