@@ -179,7 +179,7 @@ class ObjectReader:
 
     def _with_duplicate_key(self, members: Members, call: TextCall) -> TextCall:
         """Return a call whose object says its name or its arguments twice as a bad one: neither wins."""
-        end = members.broken_member[1] if members.broken_member else None
+        end = members.broken_member[1] if members.broken_member else members.end
         raw = self.text[members.start : end]
         flaw = Flaw("duplicate_key", f"a key occurs twice: {cut(raw)}")
         return call._replace(arguments=UnreadCall(raw, flaw))
