@@ -7,8 +7,8 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat_log import ChatLog, LeaseLostError
@@ -59,6 +59,15 @@ class RowFeed:
             self._texts.clear()
 
 
+@dataclass(frozen=True)
+class _JournalEntry:
+    """Events, the texts of what they show, and what says that they are kept."""
+
+    rows: Sequence[Json | str]
+    texts: Sequence[str]
+    done: threading.Event | None = None
+
+
 class Journal:
     """The writing of one run.
 
@@ -72,22 +81,22 @@ class Journal:
         self._log = log
         self._number = number
         self._feed = feed
-        self._lock = threading.Lock()
-        self._rows: list[Json | str] = []
-        self._texts: list[str] = []  # of what the rows show
-        self._latest: Future[None] = Future()  # of the last rows that were put
-        self._latest.set_result(None)
+        self._entries: deque[_JournalEntry] = deque()
+        self._news = threading.Condition()
+        self._is_idle = True
+        self._is_closed = False
         self._failure: Exception | None = None
-        self._thread = ThreadPoolExecutor(1, "journal of a chat")
+        threading.Thread(target=self._work, name="journal of a chat", daemon=True).start()
 
     def put(self, rows: Sequence[Json | str], texts: Sequence[str]) -> None:
         """Append events soon, and then write texts. Raises why the events before could not be kept."""
         self._raise_failure()
-        with self._lock:
-            if not rows and self._latest.done():
+        with self._news:
+            if not rows and self._is_idle and not self._entries:
                 self._feed.put(*texts)
-            else:
-                self._add(rows, texts)
+                return
+            self._entries.append(_JournalEntry(rows, texts))
+            self._news.notify()
 
     def put_now(self, rows: Sequence[Json | str], texts: Sequence[str] = ()) -> None:
         """Append events, and return when they are kept. Raises why they could not be.
@@ -95,36 +104,46 @@ class Journal:
         Raises:
             LeaseLostError: the chat has another run, or none.
         """
-        with self._lock:
-            kept = self._add(rows, texts)
-        kept.result()
+        done = threading.Event()
+        with self._news:
+            self._entries.append(_JournalEntry(rows, texts, done))
+            self._news.notify()
+        done.wait()
         self._raise_failure()
-
-    def _add(self, rows: Sequence[Json | str], texts: Sequence[str]) -> "Future[None]":
-        self._rows += rows
-        self._texts += texts
-        self._latest = self._thread.submit(self._keep)
-        return self._latest
 
     def close(self) -> None:
         """End the thread, once all is kept."""
-        self._thread.shutdown(wait=False)
+        with self._news:
+            self._is_closed = True
+            self._news.notify()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
 
-    def _keep(self) -> None:
-        """Append all that has come meanwhile."""
-        with self._lock:
-            rows, self._rows = self._rows, []
-            texts, self._texts = self._texts, []
+    def _work(self) -> None:
+        while True:
+            with self._news:
+                self._is_idle = not self._entries
+                while not self._entries:
+                    if self._is_closed:
+                        return
+                    self._news.wait()
+                self._is_idle = False
+                entries = [*self._entries]
+                self._entries.clear()
+            self._keep(entries)
+
+    def _keep(self, entries: Sequence[_JournalEntry]) -> None:
         try:
             if self._failure is None:
-                self._append(rows)
-                self._feed.put(*texts)
+                self._append([row for entry in entries for row in entry.rows])
+                self._feed.put(*(text for entry in entries for text in entry.texts))
         except Exception as error:  # noqa: BLE001  (raised where something is put next)
             self._failure = error
+        for entry in entries:
+            if entry.done is not None:
+                entry.done.set()
 
     def _append(self, rows: Sequence[Json | str]) -> None:
         while rows:
