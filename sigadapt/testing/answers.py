@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from sigadapt.errors import SigadaptError
-from sigadapt.schemas.json_values import is_object, is_sequence
+from sigadapt.schemas.json_values import cut, is_object, is_sequence
 
 
 class LoopbackError(SigadaptError):
@@ -110,6 +110,11 @@ class Answer:
     usage: tuple[int, int] = (10, 5)
     chunk: int = 8
 
+    def __post_init__(self) -> None:
+        if not is_sequence(self.calls) or not all(isinstance(call, Call) for call in self.calls):
+            reason = f"expected a list of Call, got {cut(repr(self.calls))}"
+            raise LoopbackError(reason, field="calls", fix='Give Answer(calls=[Call("name", {...})]).')
+
     @property
     def reason(self) -> str:
         """The finish reason: `finish`, else `tool_calls` if there are calls, else `stop`."""
@@ -143,6 +148,11 @@ class Failure:
     status: int
     message: str = "a scripted failure"
     body: Mapping[str, Any] | bytes | None = None
+
+    def __post_init__(self) -> None:
+        if not 300 <= self.status <= 599:
+            reason = f"expected an HTTP status from 300 to 599, got {self.status!r}"
+            raise LoopbackError(reason, field="status", fix="For an answer, give an Answer or a body.")
 
 
 Reply: TypeAlias = Answer | Failure | Mapping[str, Any] | bytes
