@@ -55,6 +55,7 @@ _BARE = (
     r"|(?:\[\s*)?['\"]?(?:{spelled})\s*\(\s*(?:\)|\*\*\{{|(?:[\w-]|\\_)++\s*=(?!=)))"
 )
 _SIGN = re.compile(r"[^a-zA-Z0-9-]")
+_TAG_SIGN = re.compile("<")
 _ANY_NAME = r"(?:[\w.-]|\\_)++"
 _HEADER = regex.compile(TO_TOOL)
 
@@ -156,7 +157,7 @@ class TextGate(FormatsGate):
                     return cursor
             is_start = not self._is_begun and cursor == self._passed_end and self._text[cursor:].strip()
             bare = self._bare.match(self._text, cursor, partial=True) if is_start else None
-            opener = bare or self._openers.search(self._text, cursor, partial=True)
+            opener = bare or self._first_opener(cursor)
             if opener is None:
                 return len(self._text)
             end = None if bare or opener.partial else self._end_of(opener)
@@ -164,6 +165,18 @@ class TextGate(FormatsGate):
                 self._is_held = len(self._text) - opener.start() > _LONGEST_DOUBT
                 return opener.start()
             cursor = end
+
+    def _first_opener(self, start: int) -> regex.Match[str] | None:
+        """Return the first opener from a position on, which may be one that the text ends in."""
+        opener = self._openers.search(self._text, start, partial=True)
+        if opener is None or opener.partial:
+            return opener
+        # `regex` prefers a whole match to an earlier one that the text ends in: `<x>get_weather` and a fence.
+        for sign in _TAG_SIGN.finditer(self._text, start, opener.start()):
+            earlier = self._openers.match(self._text, sign.start(), partial=True)
+            if earlier is not None:
+                return earlier
+        return opener
 
     def _end_of_closer(self, start: int) -> tuple[int, bool]:
         """Return where the open fence or thinking ends, or goes on to at least; and whether it ends."""

@@ -49,6 +49,7 @@ UNKNOWN = [
     '<tool: function>\nget_weather {"city": "Paris"}\n</tool>',
     "<get_weather>\n<city>Paris</city>\n</get_weather>",
     "<now>{}</now>",
+    '<|sep|>get_weather\n```json\n{"city": "Paris"}\n```',
 ]
 
 
