@@ -31,7 +31,7 @@ from dspy.utils.exceptions import AdapterParseError, LMError
 import sigadapt
 from benchmarks.measure import resident
 from sigadapt import InputNeeded, ReAct, Run, SigadaptError, ToolDecl, ToolDecls, Usage
-from sigadapt.schemas.json_values import is_array
+from sigadapt.json_values import is_array
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider, Received, Reply
 
 SEED = 20261124

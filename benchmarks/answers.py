@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from benchmarks import measured
 from benchmarks.tree import stamp
 from sigadapt import Choice, ToolCall, ToolDecls
+from sigadapt.json_values import is_array, is_object
 from sigadapt.response import choice_from_text
-from sigadapt.schemas.json_values import is_array, is_object
 
 HEAD = """## Calls that public models write as text
 

@@ -10,7 +10,7 @@ from typing import Any
 import dspy
 
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import Json
+from sigadapt.json_values import Json
 from sigadapt.signatures.transcript import going_on, read, rows_of
 
 _EMPTY = '{"messages":[]}'

@@ -22,9 +22,7 @@ import dspy
 import pydantic
 
 from sigadapt.errors import InvalidHistory, InvalidOption
-from sigadapt.runs.run import rounds
-from sigadapt.schemas.arguments import ARGUMENT_LEVELS, parse_arguments
-from sigadapt.schemas.json_values import (
+from sigadapt.json_values import (
     Json,
     cut,
     equal_json,
@@ -37,6 +35,8 @@ from sigadapt.schemas.json_values import (
     pointer,
     type_of,
 )
+from sigadapt.runs.run import rounds
+from sigadapt.schemas.arguments import ARGUMENT_LEVELS, parse_arguments
 from sigadapt.schemas.with_defaults import comparable
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.annotations import jsonable

@@ -13,7 +13,7 @@ import dspy
 
 from sigadapt.dspy_boundary.internals import OwnSignature
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import Json, closest, is_object, listed
+from sigadapt.json_values import Json, closest, is_object, listed
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 from sigadapt.signatures.tool_decls import Sources, ToolDecls
 

@@ -9,13 +9,13 @@ from sigadapt.adapters.response.text_choice import text_read
 from sigadapt.display.places import excerpt_of, printable
 from sigadapt.dspy_boundary import contract, internals
 from sigadapt.dspy_boundary.stream_relay import StreamRelay
+from sigadapt.json_values import compact, fault_in, json_like
 from sigadapt.providers import BY_WIRE, PROVIDERS, ROUTES
 from sigadapt.providers.route import OWN_ENGINE, Route
 from sigadapt.providers.wire import control_tokens
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.caches import BoundedCache, WeakCache
-from sigadapt.schemas.json_values import compact, fault_in, json_like
 from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tokens
 from sigadapt.signatures.fewer_tools import ToolIndex
 from sigadapt.signatures.sources import runnable

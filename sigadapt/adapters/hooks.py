@@ -25,7 +25,7 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.errors import InvalidOption, SigadaptError
-from sigadapt.schemas.json_values import is_mapping, is_sequence
+from sigadapt.json_values import is_mapping, is_sequence
 from sigadapt.signatures.awaiting import Await, Steps
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls

@@ -35,10 +35,10 @@ from sigadapt.dspy_boundary.internals import (
     own_listeners,
 )
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import Json
 from sigadapt.providers.wire.stream_parts import CallPieces, Fold
 from sigadapt.providers.wire.values import RawCall, json_text
 from sigadapt.schemas.arguments import Flaw, UnreadCall, parse_arguments
-from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import refuse_unknown
+from sigadapt.json_values import refuse_unknown
 from sigadapt.signatures.tool_decl import by_value, from_pickles
 
 if TYPE_CHECKING:

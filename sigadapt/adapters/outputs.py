@@ -23,9 +23,9 @@ from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import Plan, is_optional
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.errors import AnswerCode, EmptyAnswer, MissingToolCalls, ToolCallParseError, UnusableAnswer
+from sigadapt.json_values import RepeatedKeys, compact, cut, is_object, listed
 from sigadapt.providers.wire.reading import UNENDED
 from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.schemas.json_values import RepeatedKeys, compact, cut, is_object, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import InvalidToolCall, ToolCalls, Turn, refused
 from sigadapt.text.written_values import literal_at

@@ -28,7 +28,7 @@ from sigadapt.commands.terminal import (
 )
 from sigadapt.display.places import printable
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import Json
+from sigadapt.json_values import Json
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 

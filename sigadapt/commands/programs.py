@@ -25,8 +25,8 @@ from sigadapt.adapters.plan import plan_of
 from sigadapt.commands.terminal import WIRE_NAMES, sentence
 from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import Json, compact, is_array, is_object
 from sigadapt.providers.wire.values import an_object, objects
-from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 from sigadapt.server_tools import McpServer
 from sigadapt.signatures.provider_tools import NativeTool
 from sigadapt.testing import WIRES, Answer

@@ -25,9 +25,9 @@ from sigadapt.commands.terminal import (
 )
 from sigadapt.display.rendering import rendered_answer
 from sigadapt.errors import InvalidOption, UnreadableResponse
+from sigadapt.json_values import is_object
 from sigadapt.providers import PROVIDERS, ROUTES, provider_named
 from sigadapt.response import choice_from_text
-from sigadapt.schemas.json_values import is_object
 
 DIALECTS = tuple(provider.name for provider in PROVIDERS)
 _STREAM_FIELDS = ("data:", "event:", ":", "id:", "retry:")

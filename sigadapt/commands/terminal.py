@@ -32,7 +32,7 @@ from sigadapt import ChatAdapter, JSONAdapter, SigadaptError, ToolDecls, __versi
 from sigadapt.adapters import BAMLAdapter, XMLAdapter
 from sigadapt.display.places import printable
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import is_array, is_object, is_sequence
+from sigadapt.json_values import is_array, is_object, is_sequence
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources import is_source

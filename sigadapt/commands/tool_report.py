@@ -16,9 +16,9 @@ from sigadapt.adapters.passes.server_tools import with_server_tools
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.commands.terminal import counted, emit, say, sources_of, waiting
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import Json, is_sequence
 from sigadapt.providers import ROUTES
 from sigadapt.providers.route import Route
-from sigadapt.schemas.json_values import Json, is_sequence
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.display.places import Excerpt, excerpt_of, printable
-from sigadapt.schemas.json_values import compact, cut, is_array, is_object, listed
+from sigadapt.json_values import compact, cut, is_array, is_object, listed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

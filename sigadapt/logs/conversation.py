@@ -19,6 +19,7 @@ from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.request.canonical import Change, canonical_choice
 from sigadapt.adapters.request.messages import assistant_message, read, result_message
 from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.json_values import Json, cut, is_array, is_object
 from sigadapt.logs.history_rows import HistoryRows
 from sigadapt.providers import PROVIDERS, provider_named
 from sigadapt.providers.provider import Provider
@@ -26,7 +27,6 @@ from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import INSTRUCTIONS, Recording
 from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.caches import BUDGET, BoundedCache
-from sigadapt.schemas.json_values import Json, cut, is_array, is_object
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.provider_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.typed_calls import typed_calls
+from sigadapt.json_values import Json, compact, cut, pointer
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.recorded import Question, RecordedResult, Recording
 from sigadapt.providers.wire.values import in_paragraphs, join_texts
-from sigadapt.schemas.json_values import Json, compact, cut, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.content import PLACED, Part, as_content
 from sigadapt.signatures.tool_results.pairing import unanswered

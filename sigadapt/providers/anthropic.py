@@ -19,6 +19,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sigadapt.json_values import Json, is_array, json_like
 from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import (
     NO_SUBSET,
@@ -63,7 +64,6 @@ from sigadapt.providers.wire.values import (
 )
 from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls, functions_chosen, plain_text
 from sigadapt.schemas.arguments import CutOff, parse_arguments
-from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules
 from sigadapt.signatures.server_work import Findings, ServerWork
 from sigadapt.signatures.tool_results.tool_output import part_of_chat

@@ -12,6 +12,7 @@ its `contentBlockStop`, or with `messageStop`.
 import mimetypes
 from collections.abc import Iterable
 
+from sigadapt.json_values import Json, is_array, is_object
 from sigadapt.providers import anthropic
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.route import (
@@ -42,7 +43,6 @@ from sigadapt.providers.wire.values import (
     one_call_each,
     text_of,
 )
-from sigadapt.schemas.json_values import Json, is_array, is_object
 
 NAME = "bedrock-converse"
 

@@ -9,6 +9,7 @@ parts; neither is an answer to the user. A streamed call ends with its `tool-cal
 from collections.abc import Iterable
 from typing import Any
 
+from sigadapt.json_values import Json
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.route import (
     NO_SUBSET,
@@ -32,7 +33,6 @@ from sigadapt.providers.wire.values import (
     kind_of,
     usual_call,
 )
-from sigadapt.schemas.json_values import Json
 
 NAME = "cohere"
 

@@ -19,6 +19,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sigadapt.json_values import Json, is_array, is_object
 from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
@@ -60,7 +61,6 @@ from sigadapt.providers.wire.writing import (
     written_text,
 )
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import subschemas
 from sigadapt.signatures.server_work import Findings
 from sigadapt.signatures.tool_results.tool_output import part_of_bytes

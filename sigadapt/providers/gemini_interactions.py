@@ -11,6 +11,7 @@ step ends with its `step.stop`, or with an interaction that says that it ended.
 
 from collections.abc import Iterable
 
+from sigadapt.json_values import Json
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.reading import (
     Part,
@@ -33,7 +34,6 @@ from sigadapt.providers.wire.values import (
     objects,
     text_of,
 )
-from sigadapt.schemas.json_values import Json
 
 NAME = "gemini-interactions"
 

@@ -12,6 +12,7 @@ reason: an answer ends for its calls if it has any. A stream ends with `conversa
 from collections.abc import Iterable
 from typing import Any
 
+from sigadapt.json_values import Json
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.reading import Part, Reading, text_part, without_answered_call
 from sigadapt.providers.wire.values import (
@@ -23,7 +24,6 @@ from sigadapt.providers.wire.values import (
     objects,
 )
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json
 
 NAME = "mistral-conversations"
 

@@ -9,6 +9,7 @@ each event holds whole calls, and the event with `done: true` is the last.
 from collections.abc import Iterable
 from typing import Any
 
+from sigadapt.json_values import Json, is_array, is_object
 from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.route import (
@@ -36,7 +37,6 @@ from sigadapt.providers.wire.values import (
     objects,
     text_of,
 )
-from sigadapt.schemas.json_values import Json, is_array, is_object
 
 NAME = "ollama"
 

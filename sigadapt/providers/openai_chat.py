@@ -21,6 +21,7 @@ such as `extra_content` (Gemini's compatible API). So do `custom` calls.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sigadapt.json_values import Json, compact, is_array, is_object
 from sigadapt.providers import anthropic, gemini
 from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import (
@@ -79,7 +80,6 @@ from sigadapt.providers.wire.values import (
 )
 from sigadapt.providers.wire.writing import functions_chosen, text_of_arguments, written_text
 from sigadapt.schemas.arguments import CutOff, parse_arguments
-from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 from sigadapt.signatures.server_work import NO_WORK, Findings, ServerWork
 from sigadapt.signatures.tool_results.tool_output import part_of_chat
 

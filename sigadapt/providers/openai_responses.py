@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sigadapt.json_values import Json, is_array, is_object
 from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
@@ -94,7 +95,6 @@ from sigadapt.providers.wire.writing import (
     written_text,
 )
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.server_work import Findings, ServerWork
 from sigadapt.signatures.tool_results.tool_output import part_at
 

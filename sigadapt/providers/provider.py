@@ -30,11 +30,11 @@ writes the settings, such as the temperature, and sends (`adapters/lm/wire_body.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from sigadapt.json_values import Json
 from sigadapt.providers.route import DocumentedMembers, Route
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.reading import Part, Reading, ends_in_call, mark_last_cut_off, state_of
 from sigadapt.providers.wire.values import an_object, content_parts, in_paragraphs, join_texts
-from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.server_work import NO_WORK, ServerWork
 from sigadapt.signatures.tool_decls import made_once
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from sigadapt.json_values import Json
 from sigadapt.providers.wire.content_blocks import as_part, as_written
-from sigadapt.schemas.json_values import Json
 from sigadapt.schemas.strict import StrictRules
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.json_values import Json, is_object
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ import dspy
 from sigadapt.adapters.listeners import PartialCall
 from sigadapt.adapters.text_listeners import overlap
 from sigadapt.dspy_boundary.internals import SUBMIT, is_submit
-from sigadapt.schemas.json_values import is_sequence, without_halves
+from sigadapt.json_values import is_sequence, without_halves
 from sigadapt.signatures.calls import ToolCall
 
 NOWHERE = ""

@@ -23,9 +23,9 @@ from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import OwnSignature, settings
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import is_mapping, is_sequence, refuse_unknown
 from sigadapt.runs.ledger import Limits, check_limits
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import is_mapping, is_sequence, refuse_unknown
 from sigadapt.signatures.sources.runnable import forgotten_adapter
 from sigadapt.signatures.tool_decls import Sources
 from sigadapt.signatures.transcript import read, with_events

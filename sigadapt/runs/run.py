@@ -18,9 +18,9 @@ from sigadapt.display.rendering import Displayable, Rendering, rendered_rounds
 from sigadapt.dspy_boundary.current_run import RunPlace, enter_run, open_place
 from sigadapt.dspy_boundary.internals import report_to_runs, settings
 from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.json_values import is_mapping, is_object, is_sequence, type_of
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger, Limits, check_limits
-from sigadapt.schemas.json_values import is_mapping, is_object, is_sequence, type_of
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, message_in
 from sigadapt.signatures.transcript import read

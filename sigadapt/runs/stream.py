@@ -23,9 +23,9 @@ import dspy
 from sigadapt.adapters.tool_adapter import ToolAdapter
 from sigadapt.dspy_boundary.internals import prepare_to_stream, settings
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import is_array, is_mapping
 from sigadapt.runs.events import Ended, Event, Failed
 from sigadapt.runs.watching import Watch
-from sigadapt.schemas.json_values import is_array, is_mapping
 from sigadapt.signatures.tool_results.function_calls import is_async
 
 _PATIENCE = 0.5

@@ -13,10 +13,10 @@ import pydantic
 
 from sigadapt.dspy_boundary.current_run import tracer_here
 from sigadapt.errors import InputNeeded, InvalidHistory, InvalidToolDecl
+from sigadapt.json_values import ARGUMENT_LEVELS, cut, fault_in, listed, pointer
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, listed, pointer
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_functions.open_call import CallProgress
 from sigadapt.signatures.tool_results.results import ToolResults

@@ -10,8 +10,8 @@ import os
 from typing import Protocol
 
 from sigadapt.errors import InputNeeded, InvalidHistory, InvalidOption
+from sigadapt.json_values import cut, is_unicode
 from sigadapt.runs.database import Database
-from sigadapt.schemas.json_values import cut, is_unicode
 
 _LOG = logging.getLogger("sigadapt")
 

@@ -37,6 +37,7 @@ from sigadapt.dspy_boundary.contract import ReActV2, is_entry_of
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn, running_call
 from sigadapt.dspy_boundary.internals import SUBMIT, StreamResponse, running_id, settings
 from sigadapt.errors import InputNeeded, SigadaptError
+from sigadapt.json_values import Json
 from sigadapt.runs import events
 from sigadapt.runs.events import Event, Origin
 from sigadapt.runs.field_texts import (
@@ -48,7 +49,6 @@ from sigadapt.runs.field_texts import (
     submit_texts,
     text_fields,
 )
-from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import ToolResults

@@ -1,1 +1,1 @@
-"""JSON, JSON Schema and a call's arguments. Nothing in this folder knows tools or DSPy."""
+"""JSON Schema and a call's arguments. Nothing in this folder knows tools or DSPy."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import jiter
 
 from sigadapt.errors import CallCode
-from sigadapt.schemas.json_values import (
+from sigadapt.json_values import (
     ARGUMENT_LEVELS,
     Json,
     RepeatedKeys,

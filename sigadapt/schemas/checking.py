@@ -25,9 +25,7 @@ import jsonschema_rs
 import orjson
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.caches import SCHEMAS_BUDGET, BoundedCache
-from sigadapt.schemas.json_values import (
+from sigadapt.json_values import (
     ARGUMENT_LEVELS,
     SCHEMA_LEVELS,
     Json,
@@ -42,6 +40,8 @@ from sigadapt.schemas.json_values import (
     short_pointer,
     type_of,
 )
+from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.caches import SCHEMAS_BUDGET, BoundedCache
 from sigadapt.schemas.misfits import Misfits
 from sigadapt.schemas.references import check_references
 from sigadapt.schemas.subschemas import judgements, subschemas

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jsonschema_rs
 
-from sigadapt.schemas.json_values import Json, Keys, cut, is_array, is_object
+from sigadapt.json_values import Json, Keys, cut, is_array, is_object
 from sigadapt.schemas.subschemas import applications, dereference
 
 # What a schema asserts of a value by itself, not through the schemas in it.

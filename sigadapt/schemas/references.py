@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urljoin
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, Keys, cut, is_object, pointer
+from sigadapt.json_values import Json, Keys, cut, is_object, pointer
 from sigadapt.schemas.subschemas import SAME_VALUE, SchemaPlace, subschemas, target_of
 
 MAX_APPLIED = 10_000

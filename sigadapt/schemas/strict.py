@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, Keys, is_array, is_object, pointer
+from sigadapt.json_values import Json, Keys, is_array, is_object, pointer
 from sigadapt.schemas.subschemas import rebuilt
 
 _UNKNOWN = (

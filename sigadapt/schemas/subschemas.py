@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import jsonschema_rs
 
-from sigadapt.schemas.json_values import Json, Keys, is_array, is_object
+from sigadapt.json_values import Json, Keys, is_array, is_object
 
 SAME_VALUE = frozenset(
     ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 import pydantic
 
-from sigadapt.schemas.json_values import Json, is_array, is_object
+from sigadapt.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import applications, subschemas, target_of
 
 _MOST_LEVELS = 64  # of arguments and references; deeper ones are left as they are

@@ -21,8 +21,7 @@ from typing import Any
 import pydantic
 from pydantic_core import ErrorDetails
 
-from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import (
+from sigadapt.json_values import (
     Json,
     compact,
     cut,
@@ -32,6 +31,7 @@ from sigadapt.schemas.json_values import (
     listed,
     short_pointer,
 )
+from sigadapt.schemas.arguments import Flaw
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable
 from sigadapt.signatures.sources.fingerprint import DeclaredCache

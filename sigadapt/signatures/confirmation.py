@@ -9,8 +9,8 @@ from inspect import iscoroutine
 from typing import Any, NamedTuple
 
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import Json, short_hash, type_of
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, short_hash, type_of
 from sigadapt.schemas.with_defaults import with_defaults
 from sigadapt.signatures.binding import with_own_defaults
 from sigadapt.signatures.tool_decl import ToolDecl

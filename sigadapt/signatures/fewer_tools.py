@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pydantic
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import (
+from sigadapt.json_values import (
     Json,
     closest,
     cut,

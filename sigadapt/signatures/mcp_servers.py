@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pydantic
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, cut, is_array, is_object, short_hash
+from sigadapt.json_values import Json, cut, is_array, is_object, short_hash
 from sigadapt.signatures.provider_tools import is_web_address
 from sigadapt.signatures.sources.mcp import is_for_model
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields

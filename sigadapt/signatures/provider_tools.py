@@ -19,8 +19,8 @@ from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from sigadapt.errors import InvalidToolDecl, printable
+from sigadapt.json_values import Json, closest, cut, is_object, type_of
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, closest, cut, is_object, type_of
 from sigadapt.signatures.sources.dicts import MARKS, PROVIDER_TOOL_KEYS
 from sigadapt.signatures.tool_decl import ToolDecl
 

@@ -13,7 +13,7 @@ import pydantic
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, equal_json, without_halves
+from sigadapt.json_values import cut, equal_json, without_halves
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 import pydantic
 
 from sigadapt.errors import printable
+from sigadapt.json_values import is_object
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.saved_model import SaveableModel
 
 _T = TypeVar("_T")

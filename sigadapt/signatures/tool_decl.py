@@ -17,9 +17,9 @@ from typing_extensions import Unpack
 
 from sigadapt.display.rendering import Displayable, rendered_decl
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import Json, compact, cut, is_unicode, refuse_unknown
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import Schema, check, check_json
-from sigadapt.schemas.json_values import Json, compact, cut, is_unicode, refuse_unknown
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text

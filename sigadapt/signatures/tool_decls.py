@@ -20,8 +20,8 @@ from pydantic_core import core_schema
 
 from sigadapt.display.rendering import Displayable, rendered_decls
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import Json, closest, compact, cut, is_iterable, is_object, listed
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import Json, closest, compact, cut, is_iterable, is_object, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.provider_tools import MCP_APPROVAL, NativeTool, ServerTool, is_native, native_tool
 from sigadapt.signatures.saved_model import Immutable, OwnMembers

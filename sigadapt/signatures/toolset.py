@@ -16,7 +16,7 @@ from typing_extensions import Self
 
 from sigadapt.display.rendering import Displayable, rendered_toolset
 from sigadapt.errors import InvalidOption, InvalidToolDecl
-from sigadapt.schemas.json_values import is_iterable
+from sigadapt.json_values import is_iterable
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.fewer_tools import Deferral, Entries, Retrieval, known_tool

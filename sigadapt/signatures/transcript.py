@@ -12,7 +12,7 @@ import dspy
 import pydantic
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import compact, cut, is_mapping, pointer
+from sigadapt.json_values import compact, cut, is_mapping, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.pairing import no_result_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults

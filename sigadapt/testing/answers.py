@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from sigadapt.errors import SigadaptError
-from sigadapt.schemas.json_values import cut, is_object, is_sequence
+from sigadapt.json_values import cut, is_object, is_sequence
 
 
 class LoopbackError(SigadaptError):

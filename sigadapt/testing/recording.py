@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 
-from sigadapt.schemas.json_values import is_array, is_object, pointer
+from sigadapt.json_values import is_array, is_object, pointer
 from sigadapt.schemas.subschemas import key_of
 from sigadapt.testing.answers import Failure, LoopbackError, Received, Reply
 from sigadapt.testing.server import Response

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from aiohttp import web
 
-from sigadapt.schemas.json_values import is_mapping, is_object
+from sigadapt.json_values import is_mapping, is_object
 from sigadapt.testing.answers import Answer, Failure, LoopbackError, Received, Reply, dumps
 from sigadapt.testing.wires import WIRES
 from sigadapt.testing.wires.wire import Wire

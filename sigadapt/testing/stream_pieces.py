@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from sigadapt.schemas.json_values import is_array, is_object
+from sigadapt.json_values import is_array, is_object
 from sigadapt.testing.answers import dumps
 from sigadapt.trust.echoes import Echoes
 

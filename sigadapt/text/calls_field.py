@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from sigadapt.json_values import Json, RepeatedKeys, compact, decode, is_array, is_object, json_like
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, decode, is_array, is_object, json_like
 from sigadapt.text.contract import CallSpan, Scan, TextCall
 
 NAME = "calls-field"

@@ -18,8 +18,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from sigadapt.json_values import Json, compact, is_object
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.text.written_values import NoLiteral, literal_at, space
 
 # Models write line breaks into strings.

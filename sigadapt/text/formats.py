@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import closest, compact
+from sigadapt.json_values import closest, compact
 from sigadapt.text.bodies import tags
 from sigadapt.text.bodies.named import BARE_NAME, BRACKETED, HARMONY, HARMONY_OPENER, TO_TOOL, name_and_object
 from sigadapt.text.bodies.nested import ELEMENTS, TOKEN, braces

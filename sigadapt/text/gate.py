@@ -12,7 +12,7 @@ from typing import Any
 
 import regex  # unlike `re`, it says where a match may begin that the text ends in
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.json_values import Json
 from sigadapt.text.bodies.named import TO_TOOL
 from sigadapt.text.bodies.objects import EXACT_OBJECT, OBJECT
 from sigadapt.text.calls_field import NO_LAYOUT, Layout

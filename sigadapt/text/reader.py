@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from sigadapt.json_values import cut
 from sigadapt.schemas.arguments import Flaw, UnreadCall
-from sigadapt.schemas.json_values import cut
 from sigadapt.text import calls_field, quotations
 from sigadapt.text.bodies.named import read_headless
 from sigadapt.text.bodies.objects import FAULTY

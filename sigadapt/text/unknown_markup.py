@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.json_values import Json, is_object
 from sigadapt.text.contract import Scan, ToolTable
 
 ANY_NAME = r"[\w.-]{1,128}"

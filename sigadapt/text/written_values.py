@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sigadapt.schemas.json_values import Json, compact, decode, is_array, is_object, object_of
+from sigadapt.json_values import Json, compact, decode, is_array, is_object, object_of
 from sigadapt.schemas.subschemas import target_of
 
 _LEVELS = 100

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from sigadapt.adapters.response.choice import Choice
+from sigadapt.json_values import Json, compact, is_array, is_mapping, is_object
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact, is_array, is_mapping, is_object
 from sigadapt.trust.echoes import Echoes
 from sigadapt.trust.masking import long_secrets_in
 

@@ -14,7 +14,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from sigadapt.schemas.json_values import is_array, is_object, pointer
+from sigadapt.json_values import is_array, is_object, pointer
 
 MASK = "***"
 

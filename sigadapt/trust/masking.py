@@ -14,8 +14,8 @@ from itertools import chain
 from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
 
+from sigadapt.json_values import Json, is_array, is_object, pointer
 from sigadapt.providers import PROVIDERS
-from sigadapt.schemas.json_values import Json, is_array, is_object, pointer
 from sigadapt.trust.echoes import MASK, octets_of
 
 LOOPBACK_KEY = "loopback"

@@ -13,7 +13,7 @@ from inspect import isawaitable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
-from sigadapt.schemas.json_values import Json, cut, is_array, is_mapping, is_object, listed, pointer
+from sigadapt.json_values import Json, cut, is_array, is_mapping, is_object, listed, pointer
 from sigadapt.signatures.provider_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of

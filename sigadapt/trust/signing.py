@@ -21,8 +21,8 @@ import dspy
 import rfc8785
 
 from sigadapt.errors import InputNeeded, InvalidHistory, InvalidOption
+from sigadapt.json_values import Json, cut, is_iterable, is_object, is_sequence, is_unicode
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, cut, is_iterable, is_object, is_sequence, is_unicode
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.calls.tool_call import was_sent
 from sigadapt.signatures.tool_decl import REQUEST

@@ -16,8 +16,8 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.plan import plan_of
 from sigadapt.dspy_boundary.contract import TYPE_MARKER
 from sigadapt.errors import InvalidHistory
+from sigadapt.json_values import compact, cut, equal_json
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import compact, cut, equal_json
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.results import Round, ToolResults, result_text
 from sigadapt.signatures.transcript import collection_in, read, rounds_in

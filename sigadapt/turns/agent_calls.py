@@ -17,7 +17,7 @@ from sigadapt.dspy_boundary.contract import RefusableTool
 from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, running_call, tracer_here
 from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.errors import InvalidToolDecl, UnboundToolCall
-from sigadapt.schemas.json_values import is_object, is_sequence
+from sigadapt.json_values import is_object, is_sequence
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Outcome, Steps
 from sigadapt.signatures.calls import RefusedToolCall

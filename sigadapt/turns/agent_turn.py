@@ -18,7 +18,7 @@ from dspy.utils.exceptions import format_error_for_lm
 from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, tracer_here
 from sigadapt.dspy_boundary.internals import SUBMIT, report_agents, report_tools, settings
 from sigadapt.errors import InputNeeded, SigadaptError
-from sigadapt.schemas.json_values import without_halves
+from sigadapt.json_values import without_halves
 from sigadapt.signatures.awaiting import Outcome
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import REJECTED

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sigadapt.errors import Declined, InputNeeded, InvalidHistory
+from sigadapt.json_values import Json, cut, equal_json, is_object, listed, type_of
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, cut, equal_json, is_object, listed, type_of
 from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.calls.input_requests import has_all, pin_of_call
 from sigadapt.signatures.calls.tool_call import id_of_request

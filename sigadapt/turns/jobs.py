@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl, UnboundToolCall
-from sigadapt.schemas.json_values import (
+from sigadapt.json_values import (
     ARGUMENT_LEVELS,
     Json,
     cut,

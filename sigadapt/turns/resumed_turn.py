@@ -14,7 +14,7 @@ from typing_extensions import Self
 
 from sigadapt.dspy_boundary.internals import is_submit
 from sigadapt.errors import InputNeeded
-from sigadapt.schemas.json_values import is_mapping, is_object
+from sigadapt.json_values import is_mapping, is_object
 from sigadapt.signatures import awaiting
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls

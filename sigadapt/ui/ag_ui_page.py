@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from sigadapt.json_values import Json
 from sigadapt.runs import events as run
 from sigadapt.runs.events import Event
 from sigadapt.runs.watching import jsonable
-from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat import Chat, TextPart
 from sigadapt.ui.page import Page, PageCall, PagePart, ShownChat
 from sigadapt.ui.page_requests import PageFile, PageRequest

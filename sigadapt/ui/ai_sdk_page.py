@@ -6,10 +6,10 @@ https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol
 from collections.abc import Iterator
 from typing import Any
 
+from sigadapt.json_values import Json
 from sigadapt.runs import events as run
 from sigadapt.runs.events import Event
 from sigadapt.runs.watching import jsonable
-from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat import Chat, TextPart
 from sigadapt.ui.page import Page, PageCall, PagePart, ShownChat
 from sigadapt.ui.page_requests import PageFile, PageRequest

@@ -16,13 +16,13 @@ import dspy
 from pydantic_core import to_jsonable_python
 
 from sigadapt.errors import InputNeeded, InvalidOption, SigadaptError
+from sigadapt.json_values import Json
 from sigadapt.runs import events as run_events
 from sigadapt.runs.events import Event
 from sigadapt.runs.run import Run
 from sigadapt.runs.stream import runs_in_thread, stream, stream_sync
 from sigadapt.runs.watching import AnyCall, jsonable
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.ui.ag_ui_page import AgUiPage

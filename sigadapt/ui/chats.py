@@ -22,8 +22,8 @@ from typing import Any, Literal
 import dspy
 
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import cut, is_unicode
 from sigadapt.runs.ledger import Limits, check_limits
-from sigadapt.schemas.json_values import cut, is_unicode
 from sigadapt.ui.ag_ui_page import AgUiPage
 from sigadapt.ui.ai_sdk_page import AiSdkPage
 from sigadapt.ui.chat_run import ChatRun

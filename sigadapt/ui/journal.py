@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.json_values import Json
 from sigadapt.ui.log.chat_log import ChatLog, LeaseLostError
 
 

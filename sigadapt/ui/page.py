@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.json_values import Json
 from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.log.chat import CallPart, Chat, ChatTurn, Part, TextPart

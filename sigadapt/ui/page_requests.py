@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import Json, cut, is_array, is_object, type_of, without_halves
+from sigadapt.json_values import Json, cut, is_array, is_object, type_of, without_halves
 from sigadapt.ui.page_values import UNKNOWN_TYPE, safe_media_type
 
 _LONGEST_ID = 500

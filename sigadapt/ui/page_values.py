@@ -11,8 +11,8 @@ from math import isfinite
 from typing import Any
 from urllib.parse import urlsplit
 
+from sigadapt.json_values import Json, is_array, is_object
 from sigadapt.runs.watching import jsonable
-from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.calls import InvalidToolCall
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 

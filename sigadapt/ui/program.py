@@ -10,8 +10,8 @@ import dspy
 
 from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.errors import InvalidOption, SigadaptError
+from sigadapt.json_values import cut, is_iterable, is_mapping
 from sigadapt.runs.events import CallReady, Event, Origin, ReasoningDelta, TextDelta
-from sigadapt.schemas.json_values import cut, is_iterable, is_mapping
 from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.confirmation import visible_args
 from sigadapt.signatures.sources.runnable import forgotten_adapter

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar
 import dspy
 
 from sigadapt.errors import Declined, InputNeeded
+from sigadapt.json_values import Json, cut, is_object
 from sigadapt.runs.ledger import Limits
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import Json, cut, is_object
 from sigadapt.signatures.calls import ToolCall
 from sigadapt.turns.decisions import rejection_in
 from sigadapt.ui.chat_run import ChatRun

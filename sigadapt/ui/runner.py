@@ -13,10 +13,10 @@ from dspy.utils.callback import BaseCallback
 from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded, LimitExceeded, SigadaptError
+from sigadapt.json_values import Json
 from sigadapt.runs.run import Run
 from sigadapt.runs.stream import runs_in_thread
 from sigadapt.runs.watching import AnyCall, ToolGate, Watch
-from sigadapt.schemas.json_values import Json
 from sigadapt.turns.agent_turn import result_of_row
 from sigadapt.ui.log.chat import Chat
 from sigadapt.ui.log.chat_store import text_of

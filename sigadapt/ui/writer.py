@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from sigadapt.json_values import Json, is_object
 from sigadapt.runs import events as run
 from sigadapt.runs.events import Event
 from sigadapt.runs.watching import jsonable, waits_of
-from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.calls import InvalidToolCall
 from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult

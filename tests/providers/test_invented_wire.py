@@ -17,12 +17,12 @@ from support import Turns
 
 import sigadapt
 from sigadapt import ToolResults
+from sigadapt.json_values import Json
 from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import RouteModels
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
 from sigadapt.providers.wire.values import RawCall
 from sigadapt.providers.wire.writing import arguments_of, functions_chosen
-from sigadapt.schemas.json_values import Json
 
 NAME = "acme"
 

@@ -25,7 +25,7 @@ from sigadapt.dspy_boundary.contract import AGENTS, ReActV2
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
 from sigadapt.dspy_boundary.internals import SUBMIT, is_submit, settings
 from sigadapt.errors import InvalidSignature
-from sigadapt.schemas.json_values import is_object, is_sequence
+from sigadapt.json_values import is_object, is_sequence
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import question_about, request_for
 from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask

@@ -19,8 +19,8 @@ from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.request.messages import refuse_strange
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.dspy_boundary.internals import SUBMIT
+from sigadapt.json_values import is_object, listed
 from sigadapt.schemas.caches import WeakCache
-from sigadapt.schemas.json_values import is_object, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCalls, Turn, in_turn
 from sigadapt.signatures.transcript import Event, collection_in, read, rounds_in

@@ -22,8 +22,8 @@ from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Change, Request, form_of
 from sigadapt.adapters.response.text_choice import schemas_of
 from sigadapt.adapters.response.typed_calls import identity
+from sigadapt.json_values import Json, compact, short_hash
 from sigadapt.providers.route import Route
-from sigadapt.schemas.json_values import Json, compact, short_hash
 from sigadapt.signatures.calls import ToolCalls, Turn
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.turns.agent_turn import AgentTurn

@@ -18,9 +18,9 @@ from sigadapt.adapters.request.canonical import Change, build_request
 from sigadapt.adapters.request.orphans import heal, with_lost_ids
 from sigadapt.adapters.request.prompt import with_instructions, with_last_question, with_tool_names
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import compact, listed
 from sigadapt.providers.wire.openai_tools import in_namespaces
 from sigadapt.providers.wire.values import name_in
-from sigadapt.schemas.json_values import compact, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls, made_once
 from sigadapt.signatures.toolset import RequestContext, resolving

@@ -12,9 +12,9 @@ from dspy import LMRateLimitError, lm15
 from sigadapt.adapters.response.choice import CandidateAnswer, choice_of, provider_of_body
 from sigadapt.adapters.response.response_bodies import complaint_in, error_in, error_message, is_rate_limit
 from sigadapt.errors import UnusableAnswer
+from sigadapt.json_values import Json, cut, json_like
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.values import an_object
-from sigadapt.schemas.json_values import Json, cut, json_like
 
 
 def refuse_error(body: Json, provider: Provider, cause: Exception | None = None) -> None:

@@ -35,9 +35,9 @@ from sigadapt.dspy_boundary.internals import (
     written_target,
 )
 from sigadapt.errors import UnreadableResponse
+from sigadapt.json_values import Json
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.values import an_object
-from sigadapt.schemas.json_values import Json
 
 _SIGNED = "x-amz-date"
 """A header of a request whose body Amazon's clouds have signed, so that it is written whole."""

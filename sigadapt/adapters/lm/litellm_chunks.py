@@ -19,12 +19,12 @@ from sigadapt.adapters.response.response_bodies import events_of
 from sigadapt.dspy_boundary.contract import plain
 from sigadapt.dspy_boundary.internals import ChatStream
 from sigadapt.errors import UnreadableResponse
+from sigadapt.json_values import Json, is_object
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import an_object, objects
 from sigadapt.schemas.arguments import CutOff, parse_arguments
-from sigadapt.schemas.json_values import Json, is_object
 
 _UNKNOWN = object()
 _NATIVE_END = "native_finish_reason"

@@ -33,8 +33,8 @@ from sigadapt.dspy_boundary.internals import (
     litellm_errors,
     with_engine,
 )
+from sigadapt.json_values import Json
 from sigadapt.providers.provider import Provider
-from sigadapt.schemas.json_values import Json
 
 
 def over_litellm(

@@ -44,11 +44,11 @@ from sigadapt.adapters.response.response_bodies import (
 )
 from sigadapt.dspy_boundary.internals import Lm15Provider, with_methods
 from sigadapt.errors import UnreadableResponse
+from sigadapt.json_values import Json, cut
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import an_object, objects
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, cut
 
 LONGEST = 32 * 1024 * 1024
 """The most bytes that an event, or a body in the place of a stream, may have."""

@@ -18,12 +18,12 @@ from sigadapt.adapters.passes.questions import shows_content
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.dspy_boundary import contract
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import Json, as_unicode
 from sigadapt.providers.route import OWN_ENGINE, Route
 from sigadapt.providers.wire.content_blocks import part_of_question, text_in
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.values import named_part
 from sigadapt.providers.wire.writing import arguments_of, functions_chosen
-from sigadapt.schemas.json_values import Json, as_unicode
 from sigadapt.signatures.tool_decls import made_once
 
 NO_TOKENS: Mapping[str, str] = MappingProxyType({})

@@ -24,7 +24,7 @@ from dspy import BaseLM, lm15
 from dspy.utils import callback
 
 from sigadapt.adapters.calling.call_record import RequestRecord
-from sigadapt.schemas.json_values import listed
+from sigadapt.json_values import listed
 from sigadapt.signatures.awaiting import Outcome, Steps
 from sigadapt.signatures.tool_decls import made_once
 

@@ -18,12 +18,12 @@ from dspy import lm15
 
 from sigadapt.adapters.passes.states import replaying, state_of
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.json_values import Json, as_unicode, compact, is_unicode
 from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.provider import Provider, Result
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.values import kind_of, name_in, objects
-from sigadapt.schemas.json_values import Json, as_unicode, compact, is_unicode
 from sigadapt.signatures.tool_decls import made_once
 from sigadapt.signatures.tool_results.results import result_object
 

@@ -10,9 +10,9 @@ from inspect import isawaitable
 from typing import Any, NamedTuple
 
 from sigadapt.errors import InvalidToolDecl, SigadaptError
+from sigadapt.json_values import Json, compact, cut, is_object, listed
 from sigadapt.providers.wire.values import is_search, name_in
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import Json, compact, cut, is_object, listed
 from sigadapt.signatures.awaiting import Await, Steps
 from sigadapt.signatures.calls import (
     InvalidToolCall,

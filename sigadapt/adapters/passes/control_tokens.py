@@ -6,6 +6,7 @@ repeated are broken; what the program and its user say goes out as it is. A prom
 
 from sigadapt.adapters.calling.call_record import CallRecord, RequestRecord
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.json_values import Json, compact
 from sigadapt.providers.wire.control_tokens import (
     JOINER_IN_JSON,
     values_with_whole_tokens,
@@ -14,7 +15,6 @@ from sigadapt.providers.wire.control_tokens import (
     with_whole_tokens,
 )
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, with_each
 from sigadapt.signatures.tool_decls import made_once
 

@@ -19,9 +19,9 @@ from sigadapt.adapters.calling.call_record import CallRecord, RequestRecord
 from sigadapt.adapters.passes.states import state_of
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.response.typed_calls import with_declared_names, with_request_hash
+from sigadapt.json_values import Json, cut, is_unicode
 from sigadapt.providers.route import SIGNED_ID, IdentifierRules, Route
 from sigadapt.providers.wire.values import name_in, named_part
-from sigadapt.schemas.json_values import Json, cut, is_unicode
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.calls.salvage import name_before_token, without_leaked_tokens
 from sigadapt.signatures.tool_decls import made_once

@@ -18,12 +18,12 @@ from sigadapt.adapters.passes.tool_fields import PARAMETERS
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.response.text_choice import with_calls_of_text
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import Json, closest, compact
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.content_blocks import chat_block, decoded_text
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, closest, compact
 from sigadapt.signatures.tool_results.content import PLACED, name_of
 from sigadapt.signatures.tool_results.tool_output import Part
 

@@ -15,10 +15,10 @@ from typing import Any
 from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
+from sigadapt.json_values import Json, as_unicode, compact, cut, is_object, is_unicode
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.content_blocks import part_of_question
 from sigadapt.providers.wire.values import kind_of
-from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, is_unicode
 from sigadapt.signatures.tool_results.content import MEDIA, name_of
 from sigadapt.signatures.tool_results.tool_output import Part
 

@@ -20,11 +20,11 @@ from typing import Any, Literal
 from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.passes.questions import is_answered, loss_of, unsendable, words_for
 from sigadapt.adapters.request.canonical import Change, Request
+from sigadapt.json_values import Json, compact, cut, is_array, is_object
 from sigadapt.providers import CHAT
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.content_blocks import decoded_text, text_in
 from sigadapt.providers.wire.recorded import MARKED
-from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object
 from sigadapt.signatures.tool_results.content import PLACED, Part, name_of, text_of
 
 

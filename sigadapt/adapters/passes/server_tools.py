@@ -9,10 +9,10 @@ from typing import Any
 
 from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
+from sigadapt.json_values import Json, is_object
 from sigadapt.providers import BY_WIRE
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import name_in, named_part
-from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.provider_tools import SERVER_TOOL, McpServer
 from sigadapt.signatures.tool_decls import made_once
 

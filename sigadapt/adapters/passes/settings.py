@@ -13,9 +13,9 @@ from sigadapt.adapters.request.canonical import Request, form_of
 from sigadapt.adapters.response.typed_calls import of_allowed_tools, of_chosen_tools
 from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import compact, is_object
 from sigadapt.providers import BY_WIRE
 from sigadapt.providers.wire.values import name_in
-from sigadapt.schemas.json_values import compact, is_object
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decl import ToolDecl
 

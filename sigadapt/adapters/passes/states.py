@@ -7,11 +7,11 @@ from typing import Any
 from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory, SigadaptError
+from sigadapt.json_values import ARGUMENT_LEVELS, Json, cut, fault_in, is_array, is_object, listed
 from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.reading import MOST_VALUES
 from sigadapt.providers.wire.writing import drops_thinking
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, cut, fault_in, is_array, is_object, listed
 from sigadapt.signatures.calls import Turn
 
 _LISTS = (("blocks", dict, "objects"), ("ids", str, "strings"), ("lost", str, "strings"))

@@ -23,10 +23,10 @@ from typing import Any
 from sigadapt.adapters.calling.call_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import Json, compact, listed, pointer
 from sigadapt.providers.route import ANY, Route
 from sigadapt.providers.wire.values import is_search, named_part
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, compact, listed, pointer
 from sigadapt.schemas.strict import strict_tool
 from sigadapt.signatures.tool_decls import CanonicalTools, made_once
 

@@ -17,11 +17,11 @@ from sigadapt.adapters.passes.adapter_search import CALL, MOST_FOUND, SEARCH, Ad
 from sigadapt.adapters.passes.tool_fields import PARAMETERS
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import Json, compact, cut, is_object, listed
 from sigadapt.providers.route import SearchRules
 from sigadapt.providers.wire.openai_tools import MOST, is_single
 from sigadapt.providers.wire.values import is_search, name_in, named_part
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, compact, cut, is_object, listed
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import CanonicalTools, made_once
 

@@ -43,7 +43,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 from sigadapt.adapters.options import Options
 from sigadapt.display.rendering import Rendering
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import Json, cut, is_mapping, is_object, is_sequence
+from sigadapt.json_values import Json, cut, is_mapping, is_object, is_sequence
 from sigadapt.signatures.provider_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 

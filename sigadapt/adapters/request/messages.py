@@ -15,7 +15,7 @@ from sigadapt.adapters.plan import HistoryFields
 from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
 from sigadapt.dspy_boundary.contract import TYPE_MARKER, demo_messages, with_blocks, with_file_names
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import closest, is_object, is_sequence, listed, type_of
+from sigadapt.json_values import closest, is_object, is_sequence, listed, type_of
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, SearchRecord, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, message_in

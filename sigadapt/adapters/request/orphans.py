@@ -26,7 +26,7 @@ from sigadapt.adapters.plan import HistoryFields, Plan
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.request.messages import refuse_strange
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, is_mapping, is_sequence
+from sigadapt.json_values import cut, is_mapping, is_sequence
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults

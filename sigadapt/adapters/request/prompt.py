@@ -19,7 +19,7 @@ from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import HistoryFields, prompt_cache
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.dspy_boundary.internals import SUBMIT
-from sigadapt.schemas.json_values import is_array
+from sigadapt.json_values import is_array
 from sigadapt.signatures.tool_decls import ResolvableTools, ToolDecls
 
 _DSPYS = (dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter)

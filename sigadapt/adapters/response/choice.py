@@ -36,12 +36,12 @@ from sigadapt.adapters.response.typed_calls import repeats_in, typed_calls
 from sigadapt.display.rendering import Displayable, Rendering, rendered_answer
 from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
+from sigadapt.json_values import Json, cut, without_halves
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.usage import AnswerUsage, answer_usage
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.schemas.arguments import Flaw, UnreadCall
-from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.server_work import NO_WORK, Files, ServerToolCall, Sources
 

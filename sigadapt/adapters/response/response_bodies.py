@@ -23,11 +23,11 @@ import jiter
 import pydantic
 
 from sigadapt.errors import UnreadableResponse
+from sigadapt.json_values import Json, as_unicode, cut, is_array, is_object, json_like
 from sigadapt.providers import PROVIDERS
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.values import JsonText, an_object, is_text, join_texts
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, as_unicode, cut, is_array, is_object, json_like
 
 
 def body_of(response: Any) -> Json:

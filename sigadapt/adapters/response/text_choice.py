@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import Choice, choice_of
+from sigadapt.json_values import Json
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import RawCall, join_texts
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls, with_each
 from sigadapt.signatures.tool_decls import ToolDecls
 

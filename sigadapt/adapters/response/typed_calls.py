@@ -24,10 +24,10 @@ from typing import Any, TypeAlias, TypeVar
 import pydantic
 
 from sigadapt.errors import printable
+from sigadapt.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import FreeText, MalformedCall, RawCall, in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall, check_decoded, holds_half, parse_arguments
-from sigadapt.schemas.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.signatures.calls import (
     NO_TURN,
     InvalidToolCall,

@@ -15,7 +15,7 @@ import mimetypes
 import re
 from collections.abc import Callable
 
-from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.json_values import Json, compact, is_object
 from sigadapt.signatures.tool_results.tool_output import Part, part_of_chat
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})

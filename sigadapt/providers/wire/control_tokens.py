@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sigadapt.schemas.json_values import Json, compact, is_array, is_object
+from sigadapt.json_values import Json, compact, is_array, is_object
 
 JOINER = "\u200d"
 JOINER_IN_JSON = (JOINER, "\\u200")  # as it is, or the beginning of its escape

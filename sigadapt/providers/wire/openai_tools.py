@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
+from sigadapt.json_values import Json, is_array, is_object
 from sigadapt.providers.provider import Result
 from sigadapt.providers.wire.values import RawCall, an_object, is_text, kind_of, name_in, objects
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.fewer_tools import words
 
 APPROVAL = "mcp_approval_request"

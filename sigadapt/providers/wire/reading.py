@@ -20,9 +20,9 @@ was asked to store nothing.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sigadapt.json_values import ARGUMENT_LEVELS, Json, compact, fault_in, is_object
 from sigadapt.providers.wire.values import MalformedCall, RawCall, is_text
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, compact, fault_in, is_object
 from sigadapt.signatures.server_work import NO_WORK, ServerWork
 
 MOST_VALUES = 100_000

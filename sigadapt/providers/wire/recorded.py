@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from sigadapt.json_values import Json, is_array, pointer
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import content_parts, is_text, kind_of, more_than, text_of
-from sigadapt.schemas.json_values import Json, is_array, pointer
 from sigadapt.signatures.tool_results.tool_output import Part
 
 Where: TypeAlias = tuple[object, ...]

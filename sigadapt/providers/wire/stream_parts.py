@@ -23,9 +23,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sigadapt.json_values import Json, is_array, is_object
 from sigadapt.providers.wire.values import an_object, json_text
 from sigadapt.schemas.arguments import CutOff, parse_arguments
-from sigadapt.schemas.json_values import Json, is_array, is_object
 
 _NOTHING: Json = {}
 

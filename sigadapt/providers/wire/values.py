@@ -5,8 +5,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 
+from sigadapt.json_values import Json, compact, is_array, is_object, is_unicode, json_like
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact, is_array, is_object, is_unicode, json_like
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
 """A call as the provider sent it: `(id, name, arguments)`, each of any type.

@@ -6,9 +6,9 @@ A provider's `turn` writes the rows of the turn from what `blocks_with_calls` re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from sigadapt.json_values import Json, as_unicode, compact
 from sigadapt.providers.provider import Provider
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, as_unicode, compact
 
 
 class PlacedBlock(NamedTuple):

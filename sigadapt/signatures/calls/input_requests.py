@@ -4,7 +4,7 @@ import json
 from copy import deepcopy
 from typing import Any
 
-from sigadapt.schemas.json_values import Json, equal_json, is_array, is_object, short_hash
+from sigadapt.json_values import Json, equal_json, is_array, is_object, short_hash
 from sigadapt.signatures.calls.tool_call import RefusedToolCall, ToolCall, id_of_request
 from sigadapt.signatures.confirmation import Confirmation, pin_of, question_for
 from sigadapt.signatures.tool_decl import REQUEST

@@ -9,8 +9,8 @@ from typing import Any
 import dspy
 import pydantic
 
+from sigadapt.json_values import compact, cut, is_iterable, is_mapping, is_object, type_of
 from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.schemas.json_values import compact, cut, is_iterable, is_mapping, is_object, type_of
 from sigadapt.signatures.calls.tool_call import RefusedToolCall, ToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, InvalidToolCall, Turn
 from sigadapt.signatures.tool_decl import REQUEST

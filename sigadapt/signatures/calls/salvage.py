@@ -11,8 +11,8 @@ from typing import Any
 
 import json_repair
 
+from sigadapt.json_values import compact, is_array, is_object
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import compact, is_array, is_object
 from sigadapt.signatures.calls.tool_call import ToolCall
 from sigadapt.signatures.calls.tool_calls import ToolCalls, with_each
 from sigadapt.signatures.calls.turn import InvalidToolCall

@@ -15,8 +15,8 @@ from typing_extensions import Self
 
 from sigadapt.display.rendering import Displayable, rendered_call
 from sigadapt.errors import CallCode, InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
+from sigadapt.json_values import Json, compact, cut, equal_json, is_object, without_halves
 from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.schemas.json_values import Json, compact, cut, equal_json, is_object, without_halves
 from sigadapt.signatures.binding import function_arguments
 from sigadapt.signatures.calls.turn import NO_TURN, InvalidToolCall, Turn
 from sigadapt.signatures.confirmation import REJECTED, request_id

@@ -13,7 +13,7 @@ import pydantic
 
 from sigadapt.display.rendering import Displayable, rendered_calls
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of, without_halves
+from sigadapt.json_values import is_mapping, is_sequence, type_of, without_halves
 from sigadapt.signatures.calls.input_requests import question_about, request_for
 from sigadapt.signatures.calls.reading import fields_of, read_calls
 from sigadapt.signatures.calls.tool_call import RefusedToolCall, ToolCall, refused, was_sent

@@ -10,7 +10,7 @@ import pydantic
 
 from sigadapt.display.rendering import Displayable, rendered_call
 from sigadapt.errors import CallCode, printable
-from sigadapt.schemas.json_values import cut
+from sigadapt.json_values import cut
 from sigadapt.signatures.saved_model import SaveableModel, order_of
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeGuard, get_origin
 import dspy
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, cut, is_mapping, type_of
+from sigadapt.json_values import Json, cut, is_mapping, type_of
 from sigadapt.signatures.sources import callables, dicts, dspy_tools, langchain, mcp, models, programs
 from sigadapt.signatures.sources.fields import Fields
 

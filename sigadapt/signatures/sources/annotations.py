@@ -15,8 +15,8 @@ import pydantic_core
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import Json, is_iterable
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, is_iterable
 
 UNDERIVABLE = (
     pydantic.errors.PydanticUserError,

@@ -31,8 +31,8 @@ import dspy
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl, UndeclaredTypeWarning
+from sigadapt.json_values import Json
 from sigadapt.schemas.checking import check
-from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.fields import Fields, Uncallable
 from sigadapt.signatures.tool_functions.tool_context import is_context

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple, NoReturn, TypeGuard
 import jiter
 
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import Json, closest, cut, is_array, is_object
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, closest, cut, is_array, is_object
 from sigadapt.schemas.subschemas import rebuilt
 from sigadapt.signatures.sources.fields import DECL_FIELDS, Fields
 

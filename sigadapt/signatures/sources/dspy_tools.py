@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeGuard
 import dspy
 
 from sigadapt.dspy_boundary.contract import RefusableTool
-from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.json_values import Json, compact, is_object
 from sigadapt.schemas.subschemas import subschemas
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.fields import Fields

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypedDict
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.json_values import Json
 
 Fields: TypeAlias = dict[str, Any]
 """Arguments of `ToolDecl` as a source has them, unchecked; one that is missing or None has its default."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json
+from sigadapt.json_values import Json
 from sigadapt.signatures.sources import models
 from sigadapt.signatures.sources.fields import Fields
 from sigadapt.signatures.tool_results.function_calls import CONTEXT_FIRST, arun_function, sync_entry

@@ -8,7 +8,7 @@ from typing import Any
 
 import pydantic
 
-from sigadapt.schemas.json_values import Json, is_array, is_object
+from sigadapt.json_values import Json, is_array, is_object
 from sigadapt.signatures.sources.fields import Fields
 from sigadapt.signatures.tool_results.tool_output import MCP_TYPES, first_of, is_a
 

@@ -7,8 +7,8 @@ import dspy
 import pydantic
 
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import Json
 from sigadapt.schemas.checking import check
-from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.annotations import (
     UNDERIVABLE,
     PlainSchemaGenerator,

@@ -18,8 +18,8 @@ import dspy
 from pydantic.fields import FieldInfo
 
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import Json, is_object
 from sigadapt.schemas.checking import check
-from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, Schemas, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.fields import Fields

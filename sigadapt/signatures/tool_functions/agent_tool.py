@@ -20,8 +20,8 @@ from sigadapt.dspy_boundary.internals import (
     with_callbacks,
 )
 from sigadapt.errors import InputNeeded, InvalidToolDecl
+from sigadapt.json_values import Json, compact, equal_json, is_object
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import Json, compact, equal_json, is_object
 from sigadapt.signatures.binding import bound_arguments, without_own_defaults
 from sigadapt.signatures.sources.annotations import jsonable
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool

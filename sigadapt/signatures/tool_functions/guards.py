@@ -10,8 +10,8 @@ from typing import Any
 from sigadapt.dspy_boundary.contract import keeps_trajectory
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
+from sigadapt.json_values import Json, compact, equal_json, type_of
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import Json, compact, equal_json, type_of
 from sigadapt.signatures.awaiting import Steps, start
 from sigadapt.signatures.binding import function_arguments
 from sigadapt.signatures.confirmation import REJECTED, pin_of, question_for, with_approval

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeAlias
 
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import closest, type_of
+from sigadapt.json_values import closest, type_of
 
 METHODS = ("before_tool", "after_tool", "on_tool_error")
 _ALIKE = 0.8

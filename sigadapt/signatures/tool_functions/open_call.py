@@ -20,8 +20,8 @@ import pydantic
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidToolDecl, SigadaptError
+from sigadapt.json_values import Json, is_object, short_hash
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, is_object, short_hash
 from sigadapt.signatures.tool_results.function_calls import HOME_LOOP
 from sigadapt.signatures.tool_results.tool_output import NotedValue, first_of, is_a
 

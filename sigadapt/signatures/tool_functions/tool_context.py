@@ -11,8 +11,8 @@ from typing_extensions import TypeVar as DefaultTypeVar
 from sigadapt.dspy_boundary.current_run import open_place
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import Declined, InvalidOption, InvalidToolDecl
+from sigadapt.json_values import Json, compact, cut, type_of
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, compact, cut, type_of
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, schema_of
 from sigadapt.signatures.tool_functions.open_call import Need, OpenCall, QuestionReply, question_key
 

@@ -26,8 +26,8 @@ import dspy
 from pydantic_core import to_jsonable_python
 
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.json_values import Json, cut, equal_json
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.json_values import Json, cut, equal_json
 from sigadapt.signatures.awaiting import Steps, arun, start
 from sigadapt.signatures.binding import function_arguments, types_of_function
 from sigadapt.signatures.calls.tool_call import ToolCall, copy_of_call, mark_approved

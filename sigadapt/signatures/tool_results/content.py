@@ -20,7 +20,7 @@ from dspy.adapters import utils
 from dspy.adapters.types.base_type import Type
 
 from sigadapt.dspy_boundary.contract import with_file_names
-from sigadapt.schemas.json_values import compact, is_object, is_sequence
+from sigadapt.json_values import compact, is_object, is_sequence
 from sigadapt.signatures.tool_results.tool_output import (
     MEDIA,
     START,

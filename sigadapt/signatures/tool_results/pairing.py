@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import dspy
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, type_of
+from sigadapt.json_values import cut, is_iterable, is_mapping, listed, type_of
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.saved_model import in_order_of
 from sigadapt.signatures.tool_results.content import is_content, refers

@@ -27,9 +27,7 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory, InvalidToolDecl
-from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import check
-from sigadapt.schemas.json_values import (
+from sigadapt.json_values import (
     ARGUMENT_LEVELS,
     Json,
     as_unicode,
@@ -41,6 +39,8 @@ from sigadapt.schemas.json_values import (
     type_of,
     without_halves,
 )
+from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.checking import check
 from sigadapt.signatures.tool_results.content import PLAIN, content_of
 from sigadapt.signatures.tool_results.tool_output import output_of
 

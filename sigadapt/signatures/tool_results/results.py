@@ -14,7 +14,7 @@ from typing_extensions import Self
 
 from sigadapt.display.rendering import Displayable, Rendering, rendered_results
 from sigadapt.errors import InvalidHistory, printable
-from sigadapt.schemas.json_values import Json, as_unicode, cut, is_object, type_of
+from sigadapt.json_values import Json, as_unicode, cut, is_object, type_of
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import json_of, text_of

@@ -19,7 +19,7 @@ from dspy.adapters.types.base_type import CUSTOM_TYPE_END_IDENTIFIER as _END
 from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER as START
 
 from sigadapt.dspy_boundary.contract import chat_block
-from sigadapt.schemas.json_values import Json, compact, is_array, is_object, without_halves
+from sigadapt.json_values import Json, compact, is_array, is_object, without_halves
 
 Part: TypeAlias = Json
 """A part of content, as `content.py` lists them."""

@@ -17,7 +17,7 @@ import pydantic
 
 from sigadapt.dspy_boundary.contract import keeps_trajectory
 from sigadapt.dspy_boundary.internals import settings
-from sigadapt.schemas.json_values import compact, is_array, is_object, without_halves
+from sigadapt.json_values import compact, is_array, is_object, without_halves
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of, order_of
 from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of, text_of
 from sigadapt.signatures.tool_results.tool_output import NotedValue, for_agent, output_of

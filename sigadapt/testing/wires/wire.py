@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from sigadapt.json_values import is_array
 from sigadapt.providers.wire.values import objects
-from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer, Received, dumps
 
 Event: TypeAlias = Mapping[str, Any]

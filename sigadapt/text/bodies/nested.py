@@ -17,8 +17,8 @@ import json
 import re
 from typing import Any
 
+from sigadapt.json_values import Json, is_object, object_of
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, is_object, object_of
 from sigadapt.text.contract import MOST_CALLS, Body, CallSpan, Scan, TextCall, ToolTable, as_written
 from sigadapt.text.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 

@@ -21,8 +21,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from sigadapt.json_values import Json, RepeatedKeys, cut, is_object
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
-from sigadapt.schemas.json_values import Json, RepeatedKeys, cut, is_object
 from sigadapt.text.contract import (
     COMMENT,
     MOST_CALLS,

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sigadapt.json_values import Json, RepeatedKeys, is_array, is_object, object_of
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array, is_object, object_of
 from sigadapt.text.contract import (
     MOST_CALLS,
     Body,

@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from sigadapt.json_values import Json, is_object, object_of
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, is_object, object_of
 from sigadapt.text.bodies.objects import OBJECT, ObjectReader
 from sigadapt.text.contract import (
     MOST_PARAMETERS,

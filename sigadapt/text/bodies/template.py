@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import Json, cut, decode, is_array, is_object, object_of
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
-from sigadapt.schemas.json_values import Json, cut, decode, is_array, is_object, object_of
 from sigadapt.text.bodies.pythonic import calls_at
 from sigadapt.text.contract import Body, CallSpan, Scan, TextCall, TextFormat, ToolTable
 from sigadapt.text.written_values import property_of, value_of

@@ -11,7 +11,7 @@ import dspy
 from pydantic_core import from_json
 
 from sigadapt.errors import InputNeeded, SigadaptError
-from sigadapt.schemas.json_values import Json
+from sigadapt.json_values import Json
 from sigadapt.ui.log.chat_store import text_of
 from sigadapt.ui.page_requests import PageFile
 

@@ -30,7 +30,7 @@ from hashlib import sha256
 
 from pydantic_core import from_json
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.json_values import Json
 from sigadapt.ui.log.chat import CallPart, Chat, ChatTurn, RunUnderWay, Status, TextPart, WaitingRun
 from sigadapt.ui.page_requests import PageFile
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic_core import from_json, to_json
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.json_values import Json
 from sigadapt.ui.log.chat import Chat
 from sigadapt.ui.log.chat_events import apply, without_files
 from sigadapt.ui.log.chat_store import ChatStore, text_of

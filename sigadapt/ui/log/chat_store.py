@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import pydantic
 from pydantic_core import from_json, to_json
 
+from sigadapt.json_values import is_large_integer, is_mapping, without_halves
 from sigadapt.runs.database import Database
-from sigadapt.schemas.json_values import is_large_integer, is_mapping, without_halves
 
 _TABLES = (
     """

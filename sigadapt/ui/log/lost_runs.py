@@ -8,7 +8,7 @@ import pydantic
 from pydantic_core import from_json
 
 from sigadapt.errors import InputNeeded
-from sigadapt.schemas.json_values import Json, is_array, is_object
+from sigadapt.json_values import Json, is_array, is_object
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.turns.decisions import rejection_in
 from sigadapt.turns.resumed_turn import with_results
