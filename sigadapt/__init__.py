@@ -12,7 +12,7 @@ from sigadapt.errors import Declined, InputNeeded, LimitExceeded, SigadaptError,
 from sigadapt.histories import trim_history
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
-from sigadapt.signatures.server_work import Files, Sources
+from sigadapt.signatures.server_tools import Files, Sources
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.agent_tool import declare_agent_tools
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from sigadapt import tracing as tracing
     from sigadapt import trust as trust
     from sigadapt import ui as ui
-    from sigadapt.adapters.chat_adapter import ChatAdapter as ChatAdapter
-    from sigadapt.adapters.json_adapter import JSONAdapter as JSONAdapter
+    from sigadapt.adapters.dspy_adapters import ChatAdapter as ChatAdapter
+    from sigadapt.adapters.dspy_adapters import JSONAdapter as JSONAdapter
     from sigadapt.adapters.request.canonical import Change as Change
     from sigadapt.adapters.response.choice import Choice as Choice
     from sigadapt.adapters.response.choice import choice_from_response as choice_from_response
@@ -67,9 +67,9 @@ _MODULES = (
 # Imported when it is asked for: the adapters, half of the import, and what few programs need.
 _LATER = {
     "Change": "sigadapt.adapters.request.canonical",
-    "ChatAdapter": "sigadapt.adapters.chat_adapter",
+    "ChatAdapter": "sigadapt.adapters.dspy_adapters",
     "Choice": "sigadapt.adapters.response.choice",
-    "JSONAdapter": "sigadapt.adapters.json_adapter",
+    "JSONAdapter": "sigadapt.adapters.dspy_adapters",
     "choice_from_response": "sigadapt.adapters.response.choice",
     "Limits": "sigadapt.runs.ledger",
     "ReAct": "sigadapt.runs.react",

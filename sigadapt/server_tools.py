@@ -1,14 +1,18 @@
 """Tools that the provider runs, and what they leave in an answer: calls, sources and files."""
 
-from sigadapt.signatures.provider_tools import (
+from sigadapt.signatures.server_tools import (
     CodeExecution,
+    File,
+    Files,
     FileSearch,
     ImageGeneration,
     McpServer,
+    ServerToolCall,
+    Source,
+    Sources,
     WebFetch,
     WebSearch,
 )
-from sigadapt.signatures.server_work import File, Files, ServerToolCall, Source, Sources
 
 __all__ = [
     "CodeExecution",

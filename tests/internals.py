@@ -6,7 +6,7 @@ If a file of the package moves, its line here changes, and no test.
 from sigadapt.adapters.lm import stream_recorder
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.adapters.response.text_choice import text_read
-from sigadapt.display.places import excerpt_of, printable
+from sigadapt.display import excerpt_of, printable
 from sigadapt.dspy_boundary import contract, internals
 from sigadapt.dspy_boundary.stream_relay import StreamRelay
 from sigadapt.json_values import compact, fault_in, json_like
@@ -20,7 +20,7 @@ from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tok
 from sigadapt.signatures.fewer_tools import ToolIndex
 from sigadapt.signatures.sources import runnable
 from sigadapt.signatures.tool_results import function_calls
-from sigadapt.testing.server import Response, Server
+from sigadapt.testing.provider import Response, Server
 from sigadapt.text.calls_field import Layout
 from sigadapt.text.contract import Scan
 from sigadapt.text.formats import FORMATS

@@ -103,7 +103,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "signatures/tool_results/results.py",
         "signatures/tool_results/tool_result.py",
     ),
-    "adapters/tool_adapter.py": ("adapters/json_adapter.py",),  # which asks again, as in DSPy
+    "adapters/tool_adapter.py": ("adapters/dspy_adapters.py",),  # which asks again, as in DSPy
     "signatures/calls/tool_call.py": ("turns/running.py",),  # execute
     "signatures/calls/tool_calls.py": ("turns/running.py", "turns/jobs.py"),  # run
     "signatures/tool_decl.py": ("signatures/tool_functions/agent_tool.py",),  # to_dspy

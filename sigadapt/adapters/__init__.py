@@ -1,7 +1,5 @@
 """The adapters that a user plugs into DSPy, and the flow that they run (`call.py`)."""
 
-from sigadapt.adapters.chat_adapter import ChatAdapter, XMLAdapter
-from sigadapt.adapters.json_adapter import BAMLAdapter, JSONAdapter
-from sigadapt.adapters.two_step_adapter import TwoStepAdapter
+from sigadapt.adapters.dspy_adapters import BAMLAdapter, ChatAdapter, JSONAdapter, TwoStepAdapter, XMLAdapter
 
 __all__ = ["BAMLAdapter", "ChatAdapter", "JSONAdapter", "TwoStepAdapter", "XMLAdapter"]

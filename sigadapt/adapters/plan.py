@@ -22,7 +22,7 @@ from sigadapt.dspy_boundary import contract
 from sigadapt.errors import InvalidSignature
 from sigadapt.schemas.caches import WeakCache
 from sigadapt.signatures.calls import ToolCall, ToolCalls
-from sigadapt.signatures.server_work import Files, Sources
+from sigadapt.signatures.server_tools import Files, Sources
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import ToolResults

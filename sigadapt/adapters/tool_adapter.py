@@ -158,7 +158,7 @@ class ToolAdapter(OutputFormat):
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
         """Return the adapter to ask again with, as in DSPy; None after a bad call, and for JSON itself."""
-        from sigadapt.adapters.json_adapter import JSONAdapter  # a door: tests/test_repository.py
+        from sigadapt.adapters.dspy_adapters import JSONAdapter  # a door: tests/test_repository.py
 
         # A stream that has shown text is not begun anew. One of an empty answer has shown nothing.
         if not plan.texts or isinstance(error, ToolCallParseError):

@@ -26,7 +26,7 @@ from sigadapt.commands.terminal import (
     say,
     waiting,
 )
-from sigadapt.display.places import printable
+from sigadapt.display import printable
 from sigadapt.errors import InvalidOption
 from sigadapt.json_values import Json
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received

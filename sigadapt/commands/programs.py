@@ -28,9 +28,9 @@ from sigadapt.errors import InvalidOption
 from sigadapt.json_values import Json, compact, is_array, is_object
 from sigadapt.providers.wire.values import an_object, objects
 from sigadapt.server_tools import McpServer
-from sigadapt.signatures.provider_tools import NativeTool
+from sigadapt.signatures.server_tools import NativeTool
 from sigadapt.testing import WIRES, Answer
-from sigadapt.testing.server import Response, Server, read, write
+from sigadapt.testing.provider import Response, Server, read, write
 from sigadapt.testing.wires import wire_at
 from sigadapt.trust.echoes import Echoes
 

@@ -23,7 +23,7 @@ from sigadapt.commands.terminal import (
     emit,
     say,
 )
-from sigadapt.display.rendering import rendered_answer
+from sigadapt.display import rendered_answer
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.json_values import is_object
 from sigadapt.providers import PROVIDERS, ROUTES, provider_named

@@ -35,7 +35,7 @@ from sigadapt.commands.terminal import (
 )
 from sigadapt.commands.tool_report import report
 from sigadapt.json_values import Json, is_array, is_object
-from sigadapt.signatures.provider_tools import NativeTool
+from sigadapt.signatures.server_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import WIRES
 

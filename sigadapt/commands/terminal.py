@@ -30,7 +30,7 @@ from rich.console import Console
 
 from sigadapt import ChatAdapter, JSONAdapter, SigadaptError, ToolDecls, __version__
 from sigadapt.adapters import BAMLAdapter, XMLAdapter
-from sigadapt.display.places import printable
+from sigadapt.display import printable
 from sigadapt.errors import InvalidOption
 from sigadapt.json_values import is_array, is_object, is_sequence
 from sigadapt.signatures.awaiting import arun

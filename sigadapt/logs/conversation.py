@@ -15,7 +15,7 @@ from typing import Any
 import dspy
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.chat_adapter import ChatAdapter
+from sigadapt.adapters.dspy_adapters import ChatAdapter
 from sigadapt.adapters.request.canonical import Change, canonical_choice
 from sigadapt.adapters.request.messages import assistant_message, read, result_message
 from sigadapt.errors import InvalidHistory, InvalidOption
@@ -28,7 +28,7 @@ from sigadapt.providers.wire.recorded import INSTRUCTIONS, Recording
 from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.caches import BUDGET, BoundedCache
 from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.provider_tools import NativeTool
+from sigadapt.signatures.server_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.content import text_of

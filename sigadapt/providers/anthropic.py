@@ -65,7 +65,7 @@ from sigadapt.providers.wire.values import (
 from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls, functions_chosen, plain_text
 from sigadapt.schemas.arguments import CutOff, parse_arguments
 from sigadapt.schemas.strict import StrictRules
-from sigadapt.signatures.server_work import Findings, ServerWork
+from sigadapt.signatures.server_tools import Findings, ServerWork
 from sigadapt.signatures.tool_results.tool_output import part_of_chat
 
 NAME = "anthropic"

@@ -62,7 +62,7 @@ from sigadapt.providers.wire.writing import (
 )
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.subschemas import subschemas
-from sigadapt.signatures.server_work import Findings
+from sigadapt.signatures.server_tools import Findings
 from sigadapt.signatures.tool_results.tool_output import part_of_bytes
 
 NAME = "gemini"

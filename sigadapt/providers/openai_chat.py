@@ -80,7 +80,7 @@ from sigadapt.providers.wire.values import (
 )
 from sigadapt.providers.wire.writing import functions_chosen, text_of_arguments, written_text
 from sigadapt.schemas.arguments import CutOff, parse_arguments
-from sigadapt.signatures.server_work import NO_WORK, Findings, ServerWork
+from sigadapt.signatures.server_tools import NO_WORK, Findings, ServerWork
 from sigadapt.signatures.tool_results.tool_output import part_of_chat
 
 NAME = "openai-chat"

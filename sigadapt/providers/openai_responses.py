@@ -95,7 +95,7 @@ from sigadapt.providers.wire.writing import (
     written_text,
 )
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.signatures.server_work import Findings, ServerWork
+from sigadapt.signatures.server_tools import Findings, ServerWork
 from sigadapt.signatures.tool_results.tool_output import part_at
 
 NAME = "openai-responses"

@@ -24,7 +24,7 @@ answer, and `turn` writes those of a state. Every `read` follows these rules:
 
 Request -> wire: the provider's file writes the conversation as rows of the body, a turn that goes back with
 the blocks that came (the same conversation), and the tools and the tool choice as `fields`. DSPy's engine
-writes the settings, such as the temperature, and sends (`adapters/lm/wire_body.py`).
+writes the settings, such as the temperature, and sends (`adapters/lm/to_lm15.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from sigadapt.providers.route import DocumentedMembers, Route
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.reading import Part, Reading, ends_in_call, mark_last_cut_off, state_of
 from sigadapt.providers.wire.values import an_object, content_parts, in_paragraphs, join_texts
-from sigadapt.signatures.server_work import NO_WORK, ServerWork
+from sigadapt.signatures.server_tools import NO_WORK, ServerWork
 from sigadapt.signatures.tool_decls import made_once
 
 Role: TypeAlias = Literal["user", "assistant", "developer"]
@@ -75,7 +75,7 @@ class Provider:
     written_counts: Sequence[str] = ()
     cached_count = ""
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
-    # The entries of server tools (`signatures/provider_tools.py`) by name, by how the model's name begins.
+    # The entries of server tools (`signatures/server_tools.py`) by name, by how the model's name begins.
     server_tools: Mapping[str, Mapping[str, Json]] = {}
     headers_of_fields: Mapping[str, Mapping[str, str]] = {}  # for requests with these fields of the body
     headers_of_tools: Mapping[str, Mapping[str, str]] = {}  # for requests with tools of these types

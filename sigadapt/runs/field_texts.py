@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 
 import dspy
 
-from sigadapt.adapters.listeners import PartialCall
-from sigadapt.adapters.text_listeners import overlap
+from sigadapt.adapters.listeners import PartialCall, overlap
 from sigadapt.dspy_boundary.internals import SUBMIT, is_submit
 from sigadapt.json_values import is_sequence, without_halves
 from sigadapt.signatures.calls import ToolCall

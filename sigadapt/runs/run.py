@@ -14,7 +14,7 @@ import jiter
 from typing_extensions import Self, TypeVar
 
 from sigadapt.adapters.request.orphans import rounds_of
-from sigadapt.display.rendering import Displayable, Rendering, rendered_rounds
+from sigadapt.display import Displayable, Rendering, rendered_rounds
 from sigadapt.dspy_boundary.current_run import RunPlace, enter_run, open_place
 from sigadapt.dspy_boundary.internals import report_to_runs, settings
 from sigadapt.errors import InvalidHistory, InvalidOption

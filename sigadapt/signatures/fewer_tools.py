@@ -30,7 +30,7 @@ from sigadapt.json_values import (
     is_object,
     is_sequence,
 )
-from sigadapt.signatures.provider_tools import NativeTool
+from sigadapt.signatures.server_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, deferred
 from sigadapt.signatures.tool_decls import ToolDecls
 

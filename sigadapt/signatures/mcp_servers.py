@@ -19,7 +19,7 @@ import pydantic
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.json_values import Json, cut, is_array, is_object, short_hash
-from sigadapt.signatures.provider_tools import is_web_address
+from sigadapt.signatures.server_tools import is_web_address
 from sigadapt.signatures.sources.mcp import is_for_model
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 from sigadapt.signatures.tool_functions.open_call import TASKS, Need, Pending, QuestionReply, task_handle

@@ -15,7 +15,7 @@ import dspy
 import jiter
 from typing_extensions import Unpack
 
-from sigadapt.display.rendering import Displayable, rendered_decl
+from sigadapt.display import Displayable, rendered_decl
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.json_values import Json, compact, cut, is_unicode, refuse_unknown
 from sigadapt.schemas.arguments import Flaw

@@ -18,13 +18,13 @@ import pydantic
 from dspy.adapters.types.base_type import Type
 from pydantic_core import core_schema
 
-from sigadapt.display.rendering import Displayable, rendered_decls
+from sigadapt.display import Displayable, rendered_decls
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.json_values import Json, closest, compact, cut, is_iterable, is_object, listed
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.provider_tools import MCP_APPROVAL, NativeTool, ServerTool, is_native, native_tool
 from sigadapt.signatures.saved_model import Immutable, OwnMembers
+from sigadapt.signatures.server_tools import MCP_APPROVAL, NativeTool, ServerTool, is_native, native_tool
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools, forgotten_adapter
@@ -137,7 +137,7 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
     A signature's input field of this type accepts whatever `sources` may be. It is saved as a list of dicts,
     and accepts that list too.
 
-    Native tools, which the provider runs itself (`provider_tools.py`), are in `entries` and in `to_openai()`.
+    Native tools, which the provider runs itself (`server_tools.py`), are in `entries` and in `to_openai()`.
     `len`, iteration, lookup by name and validation are about functions only.
 
     Args:

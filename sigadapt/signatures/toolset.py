@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from dspy.signatures.signature import Signature
 from typing_extensions import Self
 
-from sigadapt.display.rendering import Displayable, rendered_toolset
+from sigadapt.display import Displayable, rendered_toolset
 from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.json_values import is_iterable
 from sigadapt.signatures import mcp_servers

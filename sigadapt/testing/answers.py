@@ -11,7 +11,7 @@ import itertools
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.errors import SigadaptError
 from sigadapt.json_values import cut, is_object, is_sequence
@@ -153,6 +153,14 @@ class Failure:
         if not 300 <= self.status <= 599:
             reason = f"expected an HTTP status from 300 to 599, got {self.status!r}"
             raise LoopbackError(reason, field="status", fix="For an answer, give an Answer or a body.")
+
+
+class Response(NamedTuple):
+    """An HTTP response; the body of a stream has one chunk for each event."""
+
+    status: int
+    content_type: str
+    chunks: list[bytes]
 
 
 Reply: TypeAlias = Answer | Failure | Mapping[str, Any] | bytes

@@ -26,12 +26,12 @@ from sigadapt.text.openers import (
     SILENT_TOKEN,
     formats_number,
     grammar_of,
+    pattern_of,
     shows_thinking,
     thinking_at,
 )
 from sigadapt.text.quotations import closing, fence_at, is_mention, run_of
 from sigadapt.text.reader import BYTE_ORDER_MARK, PLAIN_TAGS, is_named
-from sigadapt.text.unknown_markup import pattern_of
 from sigadapt.text.written_values import space
 
 _MOST_KEPT = 4_000

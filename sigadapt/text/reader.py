@@ -42,14 +42,15 @@ from sigadapt.text.openers import (
     CALL_LANGUAGES,
     SILENT_TOKEN,
     Grammar,
+    UnknownCall,
     formats_number,
     grammar_of,
     shows_thinking,
     thinking_at,
+    unknown_calls,
     without_partial_closer,
 )
 from sigadapt.text.quotations import announces_example, is_mention, shows_call
-from sigadapt.text.unknown_markup import UnknownCall, unknown_calls
 from sigadapt.text.written_values import space
 
 BYTE_ORDER_MARK = "\ufeff"

@@ -2,17 +2,20 @@
 
 Source: gen-ai-spans.md and gen-ai-agent-spans.md of open-telemetry/semantic-conventions-genai; read on
 2026-11-28.
-The conventions are in development, so their names stand here and in `content.py`, and nowhere else.
+The conventions are in development, so their names stand here, and nowhere else.
 
  a. A span that failed has the status ERROR and `error.type`: the code of an error of sigadapt, else the type
     of the exception. To wait for a person is no failure.
  b. What was said is there only with `content`, masked: messages, arguments, results, and what errors say.
  c. Nothing here raises: a provider, a processor or a value that fails costs a span, and a line in the log.
+
+The last functions write what was said as these conventions do.
 """
 
 import logging
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -23,18 +26,21 @@ from opentelemetry import context as contexts
 from opentelemetry import trace
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from pydantic_core import to_jsonable_python
 from typing_extensions import Self
 
 from sigadapt.adapters.response.choice import Choice, choice_from_response
 from sigadapt.dspy_boundary.contract import is_entry_of, sent_to_model
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded, SigadaptError
+from sigadapt.json_values import Json, compact, is_array, is_mapping, is_object
 from sigadapt.providers import telemetry_name
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.signatures.tool_functions.open_call import CallStop
 from sigadapt.signatures.tool_results.tool_result import text_of_error as message_of
 from sigadapt.signatures.tool_results.tool_result import type_of_error
-from sigadapt.tracing import content
-from sigadapt.trust.masking import secrets_in_settings
+from sigadapt.trust.echoes import Echoes
+from sigadapt.trust.masking import long_secrets_in, secrets_in_settings
 
 _LOG = logging.getLogger("sigadapt")
 _TRACE_CONTEXT = TraceContextTextMapPropagator()
@@ -176,7 +182,7 @@ class SpanTracer:
 
     def text_of(self, value: Any) -> str:
         """Return a value as text, without the keys of the environment and of the models that were asked."""
-        return content.text_of(value, self._secrets | _keys_of(settings.lm))
+        return text_of(value, self._secrets | _keys_of(settings.lm))
 
     def chat(self, lm: Any, attributes: Mapping[str, Any]) -> "_ChatSpan":
         """Begin the span of a request."""
@@ -248,9 +254,9 @@ class _ChatSpan(OpenSpan):
 
     def ask(self, messages: Any, tools: Any) -> None:
         """Tell what is asked, if the program asks for content."""
-        self.tell("input.messages", lambda: content.input_messages(messages))
+        self.tell("input.messages", lambda: input_messages(messages))
         if tools:
-            self.tell("tool.definitions", lambda: content.tool_definitions(tools))
+            self.tell("tool.definitions", lambda: tool_definitions(tools))
 
     def take(self, choice: Choice | None, fault: BaseException | str | None) -> None:
         """Take the answer, and why it is none that can be used."""
@@ -258,7 +264,7 @@ class _ChatSpan(OpenSpan):
         if choice is None:
             return
         self.describe(lambda span: span.set_attributes(_answer_attributes(choice)))
-        self.tell("output.messages", lambda: content.output_messages(choice))
+        self.tell("output.messages", lambda: output_messages(choice))
 
     def end(self, error: BaseException | str | None) -> None:
         """End the span, in the context in which it began."""
@@ -363,3 +369,77 @@ def _answer_attributes(choice: Choice) -> dict[str, Any]:
         }
         attributes |= {f"gen_ai.usage.{name}": count for name, count in figures.items() if count is not None}
     return attributes
+
+
+def text_of(value: Any, secrets: AbstractSet[str]) -> str:
+    """Return a value as the text of an attribute: JSON, or a text as it is; without secrets."""
+    plain = to_jsonable_python(value, fallback=str, bytes_mode="base64", inf_nan_mode="strings")
+    masked = Echoes(secrets | long_secrets_in(plain)).hidden_in(plain, (), {})
+    return masked if isinstance(masked, str) else compact(masked)
+
+
+def input_messages(rows: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """Return the messages of a canonical Request."""
+    return [{"role": row["role"], "parts": [*_parts_of(row)]} for row in rows]
+
+
+def _parts_of(row: Mapping[str, Any]) -> list[Json]:
+    content = row.get("blocks") or row.get("content")
+    if row["role"] == "tool":
+        return [{"type": "tool_call_response", "id": row.get("tool_call_id"), "response": content}]
+    parts: list[Json] = []
+    if isinstance(content, str):
+        parts.append({"type": "text", "content": content})
+    elif is_array(content):
+        parts += [_part(block) for block in content if is_object(block)]
+    calls: Sequence[Any] = row.get("tool_calls") or ()
+    return parts + [_call_part(each.get("id"), each.get("function") or {}) for each in calls]
+
+
+def _part(block: Json) -> Json:
+    if block.get("type") == "text":
+        return {"type": "text", "content": block.get("text")}
+    return {"type": str(block.get("type"))}  # such as an image, whose data no span should hold
+
+
+def _call_part(call_id: Any, function: Mapping[str, Any]) -> Json:
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        arguments = _object_in(arguments)
+    return {"type": "tool_call", "id": call_id, "name": function.get("name"), "arguments": arguments}
+
+
+def _object_in(text: str) -> Any:
+    from jiter import from_json
+
+    try:
+        return from_json(text.encode())
+    except ValueError:
+        return text
+
+
+def output_messages(choice: Choice) -> list[Json]:
+    """Return the answer of one candidate."""
+    parts: list[Json] = []
+    if choice.reasoning:
+        parts.append({"type": "reasoning", "content": choice.reasoning})
+    if choice.text:
+        parts.append({"type": "text", "content": choice.text})
+    for call in choice.tool_calls.in_order() if choice.tool_calls is not None else ():
+        arguments: Any = getattr(call, "args", None)
+        arguments = arguments.sent if isinstance(arguments, CutOff) else arguments
+        parts.append({"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments})
+    return [{"role": "assistant", "parts": parts}]
+
+
+def tool_definitions(tools: Sequence[Any]) -> list[Json]:
+    """Return the tools of a canonical Request; of a provider's own, which may hold tokens, type and name."""
+    return [_definition(tool) for tool in tools if is_mapping(tool)]
+
+
+def _definition(tool: Mapping[str, Any]) -> Json:
+    function = tool.get("function")
+    if is_mapping(function):
+        names = ("name", "description", "parameters")
+        return {"type": "function", **{name: function[name] for name in names if name in function}}
+    return {name: tool[name] for name in ("type", "name") if name in tool}

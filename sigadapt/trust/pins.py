@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.json_values import Json, cut, is_array, is_mapping, is_object, listed, pointer
-from sigadapt.signatures.provider_tools import NativeTool
+from sigadapt.signatures.server_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
 from sigadapt.signatures.toolset import RequestContext, Transform

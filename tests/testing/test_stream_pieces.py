@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigadapt.testing import WIRES, Answer, Call, LoopbackProvider, exchanges_in
-from sigadapt.testing.stream_pieces import without_pieces
+from sigadapt.testing.recording import without_pieces
 from sigadapt.trust.echoes import Echoes
 
 TOKEN = "Tok3n-ABCDEFGH-987654321"  # noqa: S105

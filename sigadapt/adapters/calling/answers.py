@@ -6,7 +6,7 @@ from typing import Any
 
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.hooks import rebuilt
-from sigadapt.adapters.listeners import CallSubscription
+from sigadapt.adapters.listeners import CallSubscription, TextSubscription
 from sigadapt.adapters.outputs import sole_text_field
 from sigadapt.adapters.passes.adapter_search import SCHEMAS
 from sigadapt.adapters.passes.names import name_restorer
@@ -15,7 +15,6 @@ from sigadapt.adapters.passes.prompts import read_calls_in_text
 from sigadapt.adapters.passes.tool_fields import tools_hash
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, mark_recovered, notes_of, openers_of
-from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.signatures.calls import ToolCall

@@ -4,7 +4,7 @@ lm15's types hold less than a provider sends and takes. DSPy selects and keeps i
 connections, retries and prices. For one request, an engine of ours stands before it and changes three things:
 
  a. lm15 gets stubs instead of the conversation and the tools, and writes the settings. What the provider's
-    file wrote is set in that body (`wire_body.py`).
+    file wrote is set in that body (`to_lm15.py`).
  b. A body that lm15 refuses, because of one call without a name or with a NaN, is kept on the Response,
     and `response/choice.py` reads it. Streams are recorded (`stream_recorder.py`).
  c. The request is written once. DSPy writes it first to ask lm15 whether it can, and again to send it.
@@ -23,7 +23,7 @@ from dspy import BaseLM, lm15
 from sigadapt.adapters.listeners import CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_error
 from sigadapt.adapters.lm.stream_recorder import Recorder
-from sigadapt.adapters.lm.wire_body import WireBody
+from sigadapt.adapters.lm.to_lm15 import WireBody
 from sigadapt.adapters.response.response_bodies import BODY, EVENTS, events_of
 from sigadapt.dspy_boundary.internals import (
     base_url_of,

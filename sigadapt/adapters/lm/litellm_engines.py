@@ -21,7 +21,7 @@ from sigadapt.adapters.lm.exchange import is_empty, json_in, response_with_raw_b
 from sigadapt.adapters.lm.litellm_chunks import Chunks, first_choice, with_cut_call, with_native_end
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
 from sigadapt.adapters.lm.stream_recorder import with_own_id
-from sigadapt.adapters.lm.wire_body import WireBody
+from sigadapt.adapters.lm.to_lm15 import WireBody
 from sigadapt.adapters.response.choice import provider_of_body
 from sigadapt.adapters.response.response_bodies import BODY, body_of
 from sigadapt.dspy_boundary.contract import plain

@@ -13,7 +13,7 @@ from sigadapt.json_values import Json, is_object
 from sigadapt.providers import BY_WIRE
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import name_in, named_part
-from sigadapt.signatures.provider_tools import SERVER_TOOL, McpServer
+from sigadapt.signatures.server_tools import SERVER_TOOL, McpServer
 from sigadapt.signatures.tool_decls import made_once
 
 _NOT_OPTIONS = frozenset(("type", "tool", "options", "local"))

@@ -41,10 +41,10 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from sigadapt.adapters.options import Options
-from sigadapt.display.rendering import Rendering
+from sigadapt.display import Rendering
 from sigadapt.errors import InvalidOption
 from sigadapt.json_values import Json, cut, is_mapping, is_object, is_sequence
-from sigadapt.signatures.provider_tools import NativeTool
+from sigadapt.signatures.server_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 
 

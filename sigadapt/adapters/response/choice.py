@@ -33,7 +33,7 @@ from sigadapt.adapters.response.response_bodies import (
     until_error,
 )
 from sigadapt.adapters.response.typed_calls import repeats_in, typed_calls
-from sigadapt.display.rendering import Displayable, Rendering, rendered_answer
+from sigadapt.display import Displayable, Rendering, rendered_answer
 from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
 from sigadapt.json_values import Json, cut, without_halves
@@ -43,7 +43,7 @@ from sigadapt.providers.usage import AnswerUsage, answer_usage
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.schemas.arguments import Flaw, UnreadCall
 from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.server_work import NO_WORK, Files, ServerToolCall, Sources
+from sigadapt.signatures.server_tools import NO_WORK, Files, ServerToolCall, Sources
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ def notes_of(text: str, tools: object) -> tuple[Change, ...]:
     if "<" not in text:
         return ()
     from sigadapt.text.contract import Scan, ToolTable
-    from sigadapt.text.unknown_markup import unknown_calls
+    from sigadapt.text.openers import unknown_calls
 
     names = dict.fromkeys(call.name for call in unknown_calls(Scan(text), ToolTable(schemas_of(tools))))
     why = "the text names {!r} as what is called, in markup of no known format; it stays text"

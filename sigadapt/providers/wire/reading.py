@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from sigadapt.json_values import ARGUMENT_LEVELS, Json, compact, fault_in, is_object
 from sigadapt.providers.wire.values import MalformedCall, RawCall, is_text
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.signatures.server_work import NO_WORK, ServerWork
+from sigadapt.signatures.server_tools import NO_WORK, ServerWork
 
 MOST_VALUES = 100_000
 """How many values a block of provider state may hold."""

@@ -13,7 +13,7 @@ import dspy
 import pydantic
 from typing_extensions import Self
 
-from sigadapt.display.rendering import Displayable, rendered_call
+from sigadapt.display import Displayable, rendered_call
 from sigadapt.errors import CallCode, InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.json_values import Json, compact, cut, equal_json, is_object, without_halves
 from sigadapt.schemas.arguments import Flaw, parse_arguments

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import dspy
 import pydantic
 
-from sigadapt.display.rendering import Displayable, rendered_calls
+from sigadapt.display import Displayable, rendered_calls
 from sigadapt.errors import InvalidHistory
 from sigadapt.json_values import is_mapping, is_sequence, type_of, without_halves
 from sigadapt.signatures.calls.input_requests import question_about, request_for

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pydantic
 
-from sigadapt.display.rendering import Displayable, rendered_call
+from sigadapt.display import Displayable, rendered_call
 from sigadapt.errors import CallCode, printable
 from sigadapt.json_values import cut
 from sigadapt.signatures.saved_model import SaveableModel, order_of

@@ -12,7 +12,7 @@ import jiter
 import pydantic
 from typing_extensions import Self
 
-from sigadapt.display.rendering import Displayable, Rendering, rendered_results
+from sigadapt.display import Displayable, Rendering, rendered_results
 from sigadapt.errors import InvalidHistory, printable
 from sigadapt.json_values import Json, as_unicode, cut, is_object, type_of
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls

@@ -1,1 +1,0 @@
-"""What people see of calls, results and declarations: tables and excerpts, in terminals and notebooks."""
