@@ -32,7 +32,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sigadapt.adapters.lm.stream_recorder import NOT_JSON
+from sigadapt.adapters.lm.stream_recorder import NOT_JSON, Recorder
 from sigadapt.adapters.output_format import CHAT_MARKER
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice
 from sigadapt.adapters.response.typed_calls import build_unvalidated, identity
@@ -52,8 +52,7 @@ from sigadapt.providers.wire.values import RawCall, json_text
 from sigadapt.schemas.arguments import Flaw, UnreadCall, parse_arguments
 from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls
 
-if TYPE_CHECKING:
-    from sigadapt.adapters.lm.stream_recorder import Recorder
+if TYPE_CHECKING:  # text formats are imported when a text is first read
     from sigadapt.text.gate import TextGate
 
 AnyCall = ToolCall | InvalidToolCall
@@ -211,7 +210,7 @@ class CallTap:
     `recorder` has the provider's own events, on a native route.
     """
 
-    recorder: "Recorder | None" = None
+    recorder: Recorder | None = None
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream

@@ -23,10 +23,6 @@ _KEY = "sigadapt_run"
 class OpenTurn(Protocol):
     """One turn of an agent (`turns/agent_turn.py`)."""
 
-    def take_answer(self, calls: Any, decls: Any, outputs: Mapping[str, Any], field: str) -> None:
-        """Take the answer to the turn's request: its calls, and what the model said beside them."""
-        ...
-
     def run(self, name: str, arguments: Mapping[str, Any], start: Callable[[], Any]) -> Any:
         """Run the tool of a call by `start`, and keep its result."""
         ...

@@ -1,7 +1,8 @@
 """All names of DSPy and lm15 that sigadapt uses although they are not public, each with its reason.
 
-Other files import these names from here. `tests/dspy_boundary/test_internals.py` tests what each name does
-(measured on dspy 3.4.1), so that an incompatible DSPy fails there, with a sentence that says why.
+Other files import these names from here. `tests/dspy_boundary/test_internals.py` tests what those do that a
+request stands on (measured on dspy 3.4.1), and `tests/runs` runs the agents' half. `tasks.py test --dspy X`
+runs them on another DSPy.
 """
 
 # pyright: reportPrivateUsage=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

@@ -1,7 +1,7 @@
 """The contract that every provider's file fulfils (`Provider`).
 
-A provider's file holds all facts about one wire format, as pure functions for both directions, and one
-`Provider` that lists these functions. `providers/__init__.py` is the table of all of them.
+A provider's file holds all facts about one wire format, as one subclass of `Provider` whose methods are pure
+functions for both directions. `providers/__init__.py` is the table of all of them.
 
 Response -> Reading: `is_body` and `read` are for whole bodies, `is_event` and `assemble` for streams.
 `assemble` turns a stream's events into the body that `read` takes, so the same code reads both (whole calls).

@@ -52,7 +52,7 @@ def rounds(source: Any) -> Rounds:
 
     Args:
         source: a `dspy.History`, what its `model_dump` or `model_dump_json` wrote, the events of one, or an
-            object with a `history`, such as the Prediction of an agent, a InputNeeded, or a recorded
+            object with a `history`, such as the Prediction of an agent, an InputNeeded, or a recorded
             `Conversation`, whose turn under way counts too.
 
     Returns:

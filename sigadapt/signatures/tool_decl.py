@@ -112,8 +112,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
         hooks: objects around each call, as `ToolDecls.with_hooks` sets them. They are the program's own.
         external: whether the result of a call comes from elsewhere, such as a page or a queue: nothing runs
             here, and the run waits for the result (`InputNeeded`).
-        func: the Python object behind the tool, for the caller. sigadapt never calls it, compares it or
-            saves it as JSON; for pickle, see `LostFunction`.
+        func: the Python object behind the tool. No adapter calls it: the program does, or its agent. It is
+            never compared or saved as JSON; for pickle, see `LostFunction`.
 
     Raises:
         InvalidToolDecl: `missing_name`, `invalid_field`, `invalid_schema` or `remote_ref`.
@@ -467,7 +467,9 @@ def _kinds(hint: Any) -> tuple[type, ...]:
 
 _HINTS = get_type_hints(ToolDecl)
 _KINDS: dict[str, tuple[type, ...]] = {}
-_OWN: list[str] = []  # what is no part of a comparison is the program's: it is neither sent nor saved as JSON
+# A new field of a declaration is a line here and one in `sources/fields.py`. With `compare=False` it is the
+# program's own: it is neither sent nor saved as JSON.
+_OWN: list[str] = []
 _SAVED: dict[str, Any] = {}  # the others, with their default
 for _field in fields(ToolDecl):
     if _field.name not in ("parameters", "timeout"):  # which have checks of their own

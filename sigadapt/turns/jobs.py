@@ -107,7 +107,7 @@ def jobs_of(
             decision = by_request.get(request_ids[call.id])
             job = _job(call, decls, questions[call.id], decision, earlier)
             jobs.append(job._replace(timeout=least(job.timeout, timeout)))
-    # Also once such a call has ended.
+    # Jobs that have their results already are marked, too.
     one_by_one = {decl.name for decl in decls.tools if decl.sequential}
     return [job._replace(sequential=job.call.name in one_by_one) for job in jobs]
 
@@ -278,7 +278,7 @@ def changed_tool(decision: str, tool: str, change: str) -> InvalidHistory:
 
 
 def _job(call: ToolCall, decls: ToolDecls, question: _Question, decision: Any, earlier: Earlier) -> Job:
-    """Return the job of a call that runs, if a person agreed to it or nobody has to."""
+    """Return the job of a call: to run it, to wait for a person, or its result if the person rejected it."""
     if decision is False or isinstance(decision, str):
         return Job(call, ToolResult.failed(call, decision or REJECTED))
     if isinstance(decision, ToolCall):

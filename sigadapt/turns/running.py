@@ -1,8 +1,8 @@
 """Run the calls of one turn with the declared functions, as the program and the person who decides say.
 
 `ToolCalls.run` and `arun` share every step but the wait: `jobs_of` checks everything before anything runs,
-`side_by_side.py` runs it, and `_results` makes a result of each outcome. No adapter comes here (nothing is
-executed): the program does.
+`side_by_side.py` runs it, and `_turn_results` makes a result of each outcome. No adapter comes here (nothing
+is executed): the program does.
 """
 
 import asyncio
@@ -59,7 +59,6 @@ from sigadapt.turns.jobs import Job, declared_tool, jobs_of, own_function
 from sigadapt.turns.side_by_side import TurnCall, arun_turn, run_turn
 
 _LOG = logging.getLogger("sigadapt")
-_MOST_NAMED = 8
 
 
 class TurnWatch(Protocol):

@@ -49,10 +49,9 @@ def over_litellm(
             return lm  # the user's own class of model
         parent: Any = engine
         options = {"model_type": parent.model_type, "wire_model": parent.wire_model, **parent.client_options}
-        if (
-            not parent.wire_model
-        ):  # else the user declared the provider; its credential may be new for each request
+        if not parent.wire_model:
             facts["litellm engine"] = options
+        # Otherwise the user declared the provider, whose credential may be new for each request.
     return with_engine(lm, (AsyncEngine if is_async else Engine)(additions, **options))
 
 
@@ -64,7 +63,7 @@ class LitellmAdditions(NamedTuple):
     limit: str  # the name that the user's settings give the limit of an answer's tokens
 
 
-class _WithState:
+class _WithAdditions:
     """The half that both engines share."""
 
     def __init__(self, additions: LitellmAdditions, **options: Any) -> None:
@@ -159,8 +158,8 @@ def _reading(request: lm15.Request) -> Generator[None]:
                 raise
 
 
-class Engine(_WithState, LiteLLMEngine):
-    """DSPy's sync LiteLLM engine, with provider state."""
+class Engine(_WithAdditions, LiteLLMEngine):
+    """DSPy's sync LiteLLM engine, with these additions."""
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
@@ -191,8 +190,8 @@ class Engine(_WithState, LiteLLMEngine):
         yield from chunks.ends(litellm, source)
 
 
-class AsyncEngine(_WithState, AsyncLiteLLMEngine):
-    """DSPy's async LiteLLM engine, with provider state."""
+class AsyncEngine(_WithAdditions, AsyncLiteLLMEngine):
+    """DSPy's async LiteLLM engine, with these additions."""
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""

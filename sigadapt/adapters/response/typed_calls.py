@@ -228,9 +228,8 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json, functions: Collection[
         tools: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
         parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in tools]
         names = [part["name"] for part in parts if "name" in part]
-        if len(names) < len(
-            parts
-        ):  # a tool of the provider's is chosen, too, and its calls have names of their own
+        if len(names) < len(parts):
+            # A tool of the provider's is chosen, too, and its calls have names of their own.
             names += dict.fromkeys(call.name for call in calls if call.name not in functions)
     return of_allowed_tools(calls, names, "the tool choice allows")
 

@@ -1,7 +1,4 @@
-"""AgentTool: a declaration as DSPy's agents run it, in sync and async programs alike.
-
-`ToolDecl.to_dspy` makes it, and so does `dspy.Tool(decl)`, which DSPy's agents call for each tool.
-"""
+"""AgentTool: a declaration as DSPy's agents run it, in sync and async programs alike."""
 
 import asyncio
 from collections.abc import Callable, Generator
