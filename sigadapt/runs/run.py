@@ -11,7 +11,7 @@ from typing import Any, Generic
 
 import dspy
 import jiter
-from typing_extensions import Self, TypeVar
+from typing_extensions import Self
 
 from sigadapt.adapters.request.orphans import rounds_of
 from sigadapt.display import Displayable, Rendering, rendered_rounds
@@ -21,6 +21,7 @@ from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.json_values import is_mapping, is_object, is_sequence, type_of
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger, Limits, check_limits
+from sigadapt.signatures.tool_functions.tool_context import Deps
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, message_in
 from sigadapt.signatures.transcript import read
@@ -28,7 +29,6 @@ from sigadapt.signatures.transcript import read
 report_to_runs()
 
 _NO_DEPS: Any = None
-Deps = TypeVar("Deps", default=Any)
 
 
 class Rounds(Displayable, tuple[Round, ...]):

@@ -17,6 +17,7 @@ from sigadapt.json_values import ARGUMENT_LEVELS, cut, fault_in, listed, pointer
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
 from sigadapt.runs.run import Run
+from sigadapt.signatures.awaiting import arun, run
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_functions.open_call import CallProgress
 from sigadapt.signatures.tool_results.results import ToolResults
@@ -130,7 +131,7 @@ def resume(
     error: InputNeeded, tools: object, decisions: object, timeout: float | None, *, partial: bool
 ) -> dspy.History:
     """Run the calls of the turn, and return the history with them."""
-    turn = ResumedTurn.of("resume", error, tools, decisions, timeout, partial=partial)
+    turn = run(ResumedTurn.of("resume", error, tools, decisions, timeout, partial=partial))
     return with_results(error, _run(turn))
 
 
@@ -138,7 +139,7 @@ async def aresume(
     error: InputNeeded, tools: object, decisions: object, timeout: float | None, *, partial: bool
 ) -> dspy.History:
     """Run the calls of the turn side by side, and return the history with them."""
-    turn = await ResumedTurn.aof("aresume", error, tools, decisions, timeout, partial=partial)
+    turn = await arun(ResumedTurn.of("aresume", error, tools, decisions, timeout, partial=partial))
     return with_results(error, await _arun(turn))
 
 
@@ -146,14 +147,14 @@ def results_of(
     error: InputNeeded, tools: object, decisions: object, timeout: float | None, *, partial: bool
 ) -> ToolResults:
     """Run the calls of the turn, and return their results."""
-    return _run(ResumedTurn.of("results_of", error, tools, decisions, timeout, partial=partial))
+    return _run(run(ResumedTurn.of("results_of", error, tools, decisions, timeout, partial=partial)))
 
 
 async def aresults_of(
     error: InputNeeded, tools: object, decisions: object, timeout: float | None, *, partial: bool
 ) -> ToolResults:
     """Run the calls of the turn side by side, and return their results."""
-    turn = await ResumedTurn.aof("aresults_of", error, tools, decisions, timeout, partial=partial)
+    turn = await arun(ResumedTurn.of("aresults_of", error, tools, decisions, timeout, partial=partial))
     return await _arun(turn)
 
 

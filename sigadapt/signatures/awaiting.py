@@ -84,7 +84,7 @@ def run(steps: Steps[_T]) -> _T:
         if isinstance(step, Await):
             steps.close()
             raise step.refused()
-        try:
+        try:  # `Outcome.of`, without a function more on the way of every request
             outcome = Outcome(step.now())
         except BaseException as error:  # noqa: BLE001  (raised inside of the steps)
             outcome = Outcome(error=error)

@@ -274,8 +274,9 @@ def _mask(pieces: list[_StreamedText], echoes: Echoes, place: str) -> Iterator[i
         runs[getattr(piece, place)].append(piece)
     for run in runs.values():
         texts = [piece.holder[piece.key] for piece in run]
-        masked = echoes.without_secrets("".join(texts))
-        if masked == "".join(texts) or masked == "".join(map(echoes.without_secrets, texts)):
+        text = "".join(texts)
+        masked = echoes.without_secrets(text)
+        if masked == text or masked == "".join(map(echoes.without_secrets, texts)):
             continue  # what single events hold is masked as any other text
         for piece, new_text in zip(run, [masked, *[""] * len(run)], strict=False):
             piece.holder[piece.key] = new_text

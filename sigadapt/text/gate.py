@@ -102,9 +102,21 @@ class FormatsGate:
 
     def _free_end(self) -> int:
         """Return the position up to which the text may pass."""
-        opener = self._openers.search(self._text, self._passed_end, partial=True)
+        opener = self._first_opener(self._passed_end)
         self._is_held = opener is not None and not opener.partial
         return opener.start() if opener else len(self._text)
+
+    def _first_opener(self, start: int) -> regex.Match[str] | None:
+        """Return the first opener from a position on, which may be one that the text ends in."""
+        opener = self._openers.search(self._text, start, partial=True)
+        if opener is None or opener.partial:
+            return opener
+        # `regex` prefers a whole match to an earlier one that the text ends in: `<x>get_weather` and a fence.
+        for sign in _TAG_SIGN.finditer(self._text, start, opener.start()):
+            earlier = self._openers.match(self._text, sign.start(), partial=True)
+            if earlier is not None:
+                return earlier
+        return opener
 
 
 class TextGate(FormatsGate):
@@ -165,18 +177,6 @@ class TextGate(FormatsGate):
                 self._is_held = len(self._text) - opener.start() > _LONGEST_DOUBT
                 return opener.start()
             cursor = end
-
-    def _first_opener(self, start: int) -> regex.Match[str] | None:
-        """Return the first opener from a position on, which may be one that the text ends in."""
-        opener = self._openers.search(self._text, start, partial=True)
-        if opener is None or opener.partial:
-            return opener
-        # `regex` prefers a whole match to an earlier one that the text ends in: `<x>get_weather` and a fence.
-        for sign in _TAG_SIGN.finditer(self._text, start, opener.start()):
-            earlier = self._openers.match(self._text, sign.start(), partial=True)
-            if earlier is not None:
-                return earlier
-        return opener
 
     def _end_of_closer(self, start: int) -> tuple[int, bool]:
         """Return where the open fence or thinking ends, or goes on to at least; and whether it ends."""

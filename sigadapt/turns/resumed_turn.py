@@ -15,7 +15,6 @@ from typing_extensions import Self
 from sigadapt.dspy_boundary.internals import is_submit
 from sigadapt.errors import InputNeeded
 from sigadapt.json_values import is_mapping, is_object
-from sigadapt.signatures import awaiting
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls, decls_of
@@ -73,26 +72,10 @@ class ResumedTurn:
         timeout: float | None,
         *,
         partial: bool,
-    ) -> Self:
-        """Return the turn with the tools as they are now, for a method of `InputNeeded`."""
+    ) -> Steps[Self]:
+        """Return the turn with the tools as they are now, for a method of `InputNeeded`, as steps."""
         refuse_swapped(tools, decisions, method)
-        decls = awaiting.run(_tools_of_turn(error, tools, decisions))
-        return cls(error, decls, decisions, timeout, partial=partial)
-
-    @classmethod
-    async def aof(
-        cls,
-        method: str,
-        error: InputNeeded,
-        tools: object,
-        decisions: object,
-        timeout: float | None,
-        *,
-        partial: bool,
-    ) -> Self:
-        """Do the same as `of`, and await tools that are async."""
-        refuse_swapped(tools, decisions, method)
-        decls = await awaiting.arun(_tools_of_turn(error, tools, decisions))
+        decls = yield from _tools_of_turn(error, tools, decisions)
         return cls(error, decls, decisions, timeout, partial=partial)
 
     def run(self) -> ToolResults:
@@ -101,17 +84,14 @@ class ResumedTurn:
         Raises:
             InputNeeded: with what is left to decide.
         """
-        one_by_one = self.error.one_by_one
-        return self._whole(
-            run_jobs(self._calls, self._decls, self._jobs, parallel=not one_by_one, watch=self)
-        )
+        parallel = not self.error.one_by_one
+        return self._whole(run_jobs(self._calls, self._decls, self._jobs, parallel=parallel, watch=self))
 
     async def arun(self) -> ToolResults:
         """Do the same as `run` in async code."""
-        one_by_one = self.error.one_by_one
-        return self._whole(
-            await arun_jobs(self._calls, self._decls, self._jobs, parallel=not one_by_one, watch=self)
-        )
+        parallel = not self.error.one_by_one
+        jobs = arun_jobs(self._calls, self._decls, self._jobs, parallel=parallel, watch=self)
+        return self._whole(await jobs)
 
     def _whole(self, turn: TurnResults) -> ToolResults:
         """Return the results of all calls of the turn, or raise the error with what is left to decide."""

@@ -76,17 +76,6 @@ def test_a_server_that_wants_its_reasoning_back_says_so() -> None:
     assert lm15.OpenAIChatCompat.preset(compat).thinking_replay == "native"
 
 
-def test_a_direct_stream_that_waits_is_an_error() -> None:
-    class Stream:
-        is_direct = True
-
-        async def send(self, item: Any) -> None:
-            await asyncio.sleep(0)
-
-    with pytest.raises(RuntimeError, match="waited"):
-        internals.send_to_stream(Stream(), "item")
-
-
 def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
