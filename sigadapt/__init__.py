@@ -15,15 +15,12 @@ from sigadapt.signatures.confirmation import Confirmation
 from sigadapt.signatures.server_tools import Files, Sources
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_functions.agent_tool import declare_agent_tools
 from sigadapt.signatures.tool_functions.open_call import Pending
 from sigadapt.signatures.tool_functions.tool_context import ToolContext
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.toolset import RequestContext, Toolset
 from sigadapt.tool_texts import ToolTexts
-
-declare_agent_tools()
 
 __version__ = "0.1.0"
 

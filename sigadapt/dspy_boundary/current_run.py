@@ -100,6 +100,18 @@ running_call: ContextVar[str | None] = ContextVar("running_call", default=None)
 tool has tools of the same name."""
 
 
+def call_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
+    """Run the tool of an agent of DSPy's, and let the agent's turn keep its result."""
+    turn = open_turn.get()
+    return start() if turn is None else turn.run(name, arguments, start)
+
+
+async def acall_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
+    """Do the same as `call_in_turn` in async code."""
+    turn = open_turn.get()
+    return await start() if turn is None else await turn.arun(name, arguments, start)
+
+
 def open_place() -> RunPlace | None:
     """Return the place of the innermost run that is open here."""
     overrides: Any = thread_local_overrides.get()

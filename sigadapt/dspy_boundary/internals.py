@@ -8,20 +8,15 @@ runs them on another DSPy.
 # pyright: reportPrivateUsage=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # DSPy does not annotate these names, or not for a strict type checker.
 
-import asyncio
-import contextvars
 import copy
 import inspect
-import sys
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial, wraps
+from contextlib import nullcontext
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeGuard
 
 from dspy import lm15
-from dspy.adapters.types.tool import Tool
 from dspy.clients import (
     _litellm,
     backend_selection,
@@ -39,16 +34,10 @@ from dspy.streaming import messages
 from dspy.streaming.streaming_listener import StreamListener
 from dspy.utils import callback, callback_context
 
-from sigadapt.dspy_boundary.contract import ReActV2, prepared_call
-from sigadapt.dspy_boundary.current_run import current_ledger, open_turn, tracer_here
-from sigadapt.dspy_boundary.whole_answers import whole_answers
+from sigadapt.dspy_boundary.contract import prepared_call
 
 _execution: Any = execution
-_engine_of: Callable[..., Any] = _execution._engine
-_finalize: Callable[..., Any] = _execution.finalize
-_account_failed_call: Callable[..., Any] = _execution._account_failed_call
-_lm_module: Any = sys.modules[LM.__module__]
-_messages_module: Any = messages
+_engine_of: Callable[..., Any] = _execution._engine  # not its replacement, which counts
 settings: Any = _settings  # `send_stream` is where DSPy sends the chunks of the running call, or None
 
 # Connection settings, which are told from generation settings.
@@ -97,27 +86,10 @@ class OwnSignature:
         return own.replace(parameters=[*own.parameters.values()][1:], return_annotation=own.empty)
 
 
-def make_tools_of(source: type[Any], kind: type[Tool]) -> None:
-    """Let `dspy.Tool(value)` make a tool of this kind, if the value is such a source.
-
-    DSPy's agents write `Tool(each)` for each of their tools. A function of a plain `dspy.Tool` does not learn
-    whether the tool is called or awaited, so it could not run an async function in a sync program.
-    """
-
-    def new(cls: type[Any], *args: Any, **options: Any) -> Any:
-        func: object = args[0] if args else options.get("func")
-        if cls is Tool and isinstance(func, source):
-            cls = kind
-        return object.__new__(cls)
-
-    patched: Any = Tool
-    patched.__new__ = new
-
-
 def send_to_stream(stream: Any, item: Any) -> None:
     """Send an item to a stream in sync code."""
     if is_direct(stream):
-        _finish_now(stream.send(item))
+        finish_now(stream.send(item))
     else:
         messages.sync_send_to_stream(stream, item)
 
@@ -127,177 +99,13 @@ def is_direct(stream: Any) -> bool:
     return getattr(stream, "is_direct", False)
 
 
-_SENDERS = ("send", "_send")
-"""The coroutine functions of DSPy's by which sync code sends: a chunk, a status message."""
-
-
-def _run_from_thread(
-    run: Callable[..., Any], function: Callable[..., Any], *args: Any, **options: Any
-) -> Any:
-    """Run a coroutine function in sync code, without the loop that AnyIO's `run` needs."""
-    if not is_direct(settings.send_stream):
-        return run(function, *args, **options)
-    running = function(*args)
-    if getattr(function, "__name__", "") in _SENDERS:
-        return _finish_now(running)
-    # LiteLLM's stream for models that DSPy sends no typed request: it waits for the network, in a loop.
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(contextvars.copy_context().run, asyncio.run, running).result()
-
-
-def _finish_now(running: Any) -> Any:
+def finish_now(running: Any) -> Any:
     """Run what never waits to its end."""
     try:
         running.send(None)
     except StopIteration as end:
         return end.value
     raise RuntimeError("a stream that says `is_direct` waited")
-
-
-def _anyios_run(function: Callable[..., Any], *args: Any) -> Any:
-    from anyio import from_thread  # a tenth of the import's time; DSPy imports it late, too
-
-    return from_thread.run(function, *args)
-
-
-_WITHOUT_LOOP = SimpleNamespace(from_thread=SimpleNamespace(run=partial(_run_from_thread, _anyios_run)))
-
-
-def send_without_loop() -> None:
-    """Let DSPy send to a direct stream in sync code without a loop.
-
-    It sends each chunk through the event loop of another thread, which costs more than all else that it does
-    with a chunk. A direct stream needs neither.
-    """
-    senders = [each for each in (_execution, _lm_module, _messages_module) if hasattr(each, "anyio")]
-    for module in senders:  # DSPy 3.4
-        module.anyio = _WITHOUT_LOOP
-    if senders:
-        return
-    from anyio import from_thread  # DSPy 3.5 imports it where it sends
-
-    if getattr(from_thread.run, "func", None) is not _run_from_thread:
-        from_thread.run = partial(_run_from_thread, from_thread.run)
-
-
-def report_to_runs() -> None:
-    """Let DSPy's models report to the run that is open; `runs/run.py` calls it once.
-
-    Requests are counted where DSPy sends them: after the cache had no answer, once for all retries, also for
-    signatures without tools. A callback could neither stop a request nor know whether the cache answered.
-    """
-    _execution._engine = _engine_for_call
-    _execution.finalize = _counted_end
-    _execution._account_failed_call = _counted_failure
-
-
-def report_tools() -> None:
-    """Let the tools that DSPy's agents run report to the agent's turn; `agent_turn.py` calls it once.
-
-    So a run keeps what a tool returned at once, and the calls of a turn that waits do not begin.
-    """
-    Tool.__call__ = _in_turn(Tool.__call__)
-    Tool.acall = _in_turn_later(Tool.acall)
-
-
-def report_agents() -> None:
-    """Let DSPy's agents, and so those that are made of them, report to a tracer; called once, as above."""
-    ReActV2.forward = _in_span(ReActV2.forward)
-    ReActV2.aforward = _in_span_later(ReActV2.aforward)
-
-
-def _in_span(method: Any) -> Any:
-    @wraps(method)
-    def forward(self: Any, **inputs: Any) -> Any:
-        with _span_of(self):
-            return method(self, **inputs)
-
-    return forward
-
-
-def _in_span_later(method: Any) -> Any:
-    @wraps(method)
-    async def aforward(self: Any, **inputs: Any) -> Any:
-        with _span_of(self):
-            return await method(self, **inputs)
-
-    return aforward
-
-
-def _span_of(agent: Any) -> AbstractContextManager[None]:
-    """Return the context in which an agent runs."""
-    tracer = tracer_here.get().tracer
-    return nullcontext() if tracer is None else tracer.agent(agent)
-
-
-def prepare_to_stream() -> None:
-    """Let a stream have whole answers, and chunks without a loop; whoever streams calls it."""
-    _execution._engine = _engine_for_call
-    send_without_loop()
-
-
-def _engine_for_call(lm: Any, call: Any, asynchronous: bool) -> Any:
-    engine, *between, provider = _engine_of(lm, call, asynchronous)
-    (request,) = between or [call.request]  # DSPy 3.4 has the request between
-    ledger = current_ledger()
-    if ledger is not None:
-        ledger.begin_request(lm.model, partial(_has_price, lm, request, provider))
-    if settings.send_stream is not None:
-        engine = whole_answers(engine, lm, is_async=asynchronous)
-    return engine, *between, provider
-
-
-def _counted_end(lm: Any, call: Any, result: Any) -> Any:
-    ledger = current_ledger()
-    if ledger is not None and not result.cache_hit:
-        ledger.count_answer(result.usage, result.cost)
-    return _finalize(lm, call, result)
-
-
-def _counted_failure(lm: Any, results: list[Any], error: BaseException) -> None:
-    ledger = current_ledger()
-    if ledger is not None:
-        for result in results:
-            ledger.count_answer(result.usage, result.cost)
-    _account_failed_call(lm, results, error)
-
-
-def _has_price(lm: Any, request: Any, provider: str | None) -> bool:
-    """Return whether DSPy knows what a model costs."""
-    if provider is not None:
-        model = lm.model if request is None else request.model
-        return "input_cost_per_token" in model_info(provider, capabilities.resolve(lm).model or model)
-    if request is not None:  # DSPy prices no typed request over LiteLLM
-        return False
-    return "input_cost_per_token" in get_litellm().model_cost.get(lm.model.rpartition("/")[2], {})
-
-
-def _in_turn(method: Any) -> Any:
-    @wraps(method)
-    def call(self: Any, **kwargs: Any) -> Any:
-        return call_in_turn(self.name, kwargs, partial(method, self, **kwargs))
-
-    return call
-
-
-def _in_turn_later(method: Any) -> Any:
-    @wraps(method)
-    async def acall(self: Any, **kwargs: Any) -> Any:
-        return await acall_in_turn(self.name, kwargs, partial(method, self, **kwargs))
-
-    return acall
-
-
-def call_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
-    """Run the tool of an agent of DSPy's, and let the agent's turn keep its result."""
-    turn = open_turn.get()
-    return start() if turn is None else turn.run(name, arguments, start)
-
-
-async def acall_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
-    """Do the same as `call_in_turn` in async code."""
-    turn = open_turn.get()
-    return await start() if turn is None else await turn.arun(name, arguments, start)
 
 
 class Lm15Provider(Protocol):

@@ -8,7 +8,8 @@ import asyncio
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from sigadapt.dspy_boundary.internals import send_without_loop, settings, streaming_to
+from sigadapt.dspy_boundary.internals import settings, streaming_to
+from sigadapt.dspy_boundary.patches import install_for_streams
 
 
 class StreamRelay:
@@ -19,7 +20,7 @@ class StreamRelay:
     def __init__(self, stream: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._stream = stream
         self._loop = loop
-        send_without_loop()
+        install_for_streams()
 
     async def send(self, item: Any) -> None:
         """Block until the loop of the stream has taken the item; on that loop, await it."""

@@ -16,7 +16,8 @@ from typing_extensions import Self
 from sigadapt.adapters.request.orphans import rounds_of
 from sigadapt.display import Displayable, Rendering, rendered_rounds
 from sigadapt.dspy_boundary.current_run import RunPlace, enter_run, open_place
-from sigadapt.dspy_boundary.internals import report_to_runs, settings
+from sigadapt.dspy_boundary.internals import settings
+from sigadapt.dspy_boundary.patches import RUNS, install
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.json_values import is_mapping, is_object, is_sequence, type_of
 from sigadapt.providers.usage import Usage
@@ -25,8 +26,6 @@ from sigadapt.signatures.tool_functions.tool_context import Deps
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, message_in
 from sigadapt.signatures.transcript import read
-
-report_to_runs()
 
 _NO_DEPS: Any = None
 
@@ -176,6 +175,7 @@ class Run(Generic[Deps]):
         if outer is not None:
             self.deps = outer.deps if self.deps is None else self.deps
             self.state = outer.state if self._shares_state else self.state
+        install(RUNS)
         depth = len(settings.caller_modules or ()) if self._depth is None else self._depth
         self.ledger = Ledger(self.limits, depth, None if outer is None else outer.ledger)
         self.ledger.start_clock()

@@ -21,7 +21,8 @@ from typing import Any, NoReturn
 import dspy
 
 from sigadapt.adapters.tool_adapter import ToolAdapter
-from sigadapt.dspy_boundary.internals import prepare_to_stream, settings
+from sigadapt.dspy_boundary.internals import settings
+from sigadapt.dspy_boundary.patches import install_for_streams
 from sigadapt.errors import InvalidOption
 from sigadapt.json_values import is_array, is_mapping
 from sigadapt.runs.events import Ended, Event, Failed
@@ -193,7 +194,7 @@ def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Itera
 @contextmanager
 def _watched(watch: Watch) -> Generator[None]:
     """Let a watch get what happens, and the error that ends it; the settings are those of this run alone."""
-    prepare_to_stream()
+    install_for_streams()
     # A stream inside of a tool has its own Watch, and the outer one sees the tool.
     callbacks: list[Any] = [each for each in settings.callbacks or () if not isinstance(each, Watch)]
     try:

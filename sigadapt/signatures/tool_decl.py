@@ -16,6 +16,7 @@ import jiter
 from typing_extensions import Unpack
 
 from sigadapt.display import Displayable, rendered_decl
+from sigadapt.dspy_boundary.patches import TOOLS, install
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.json_values import Json, compact, cut, is_unicode, refuse_unknown
 from sigadapt.schemas.arguments import Flaw
@@ -155,6 +156,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
             return text.part(name)
 
     def __post_init__(self) -> None:
+        install(TOOLS)
         _check_fields(self)
         if self.format is not None:
             if self.parameters not in (None, {}, _NO_ARGUMENTS, _INPUT_SCHEMA):
@@ -253,11 +255,16 @@ class ToolDecl(Displayable, Immutable, Runnable):
             >>> tool.name, tool(a=1, b=2)
             ('sum', 3)
         """
+        return self._dspy_tool()(self)
+
+    @staticmethod
+    def _dspy_tool() -> type[Any]:
+        """Return what `dspy.Tool(decl)` makes (`dspy_boundary/patches.py`)."""
         from sigadapt.signatures.tool_functions.agent_tool import (
             AgentTool,  # a door: tests/test_repository.py
         )
 
-        return AgentTool(self)
+        return AgentTool
 
     @property
     def model_description(self) -> str:

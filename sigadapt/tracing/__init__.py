@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import Self
 
 from sigadapt.dspy_boundary.current_run import Tracer, TracerPlace, tracer_here, tracers_of_process
+from sigadapt.dspy_boundary.patches import TRACES, install
 from sigadapt.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Tracing:
     """
 
     def __init__(self, tracer: Tracer) -> None:
+        install(TRACES)
         self._tracer = tracer
         self._place = tracers_of_process
         self._place.add(tracer)

@@ -16,7 +16,8 @@ import dspy
 from dspy.utils.exceptions import format_error_for_lm
 
 from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, tracer_here
-from sigadapt.dspy_boundary.internals import SUBMIT, report_agents, report_tools, settings
+from sigadapt.dspy_boundary.internals import SUBMIT, settings
+from sigadapt.dspy_boundary.patches import TURNS, install
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.json_values import without_halves
 from sigadapt.signatures.awaiting import Outcome
@@ -54,9 +55,6 @@ CANCELLED = "This call was cancelled when the run ended. It is not known whether
 _LOG = logging.getLogger("sigadapt")
 _NO_DECLS = ToolDecls()
 
-report_tools()
-report_agents()
-
 
 class AgentTurn:
     """One turn of an agent.
@@ -68,6 +66,7 @@ class AgentTurn:
     """
 
     def __init__(self, history: Any, inputs: Mapping[str, Any], agent: Any = None) -> None:
+        install(TURNS)
         self.decls = _NO_DECLS
         self.agent = agent
         self.count_calls: Callable[[int], None] = lambda _: None

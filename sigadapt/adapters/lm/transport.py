@@ -25,7 +25,8 @@ from sigadapt.adapters.outputs import fault_of
 from sigadapt.adapters.passes.states import stores_nothing
 from sigadapt.adapters.response.choice import CandidateAnswer
 from sigadapt.dspy_boundary.current_run import RequestSpan, Tracer, tracer_here
-from sigadapt.dspy_boundary.internals import prepare_to_stream, send_to_stream, settings, streaming_to
+from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
+from sigadapt.dspy_boundary.patches import install_for_streams
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps
@@ -125,7 +126,7 @@ def _answer(
     if stream is None:
         with callbacks:
             return answer_of((yield ask), has_stop=has_stop)
-    prepare_to_stream()
+    install_for_streams()
     tap = tap_of(stream) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
         answer = answer_of((yield ask), has_stop=has_stop)

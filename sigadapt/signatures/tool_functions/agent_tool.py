@@ -9,13 +9,8 @@ from typing import Any, TypeAlias
 
 import dspy
 
-from sigadapt.dspy_boundary.current_run import current_ledger
-from sigadapt.dspy_boundary.internals import (
-    acall_in_turn,
-    call_in_turn,
-    make_tools_of,
-    with_callbacks,
-)
+from sigadapt.dspy_boundary.current_run import acall_in_turn, call_in_turn, current_ledger
+from sigadapt.dspy_boundary.internals import with_callbacks
 from sigadapt.errors import InputNeeded, InvalidToolDecl
 from sigadapt.json_values import Json, compact, equal_json, is_object
 from sigadapt.schemas.arguments import Flaw
@@ -201,11 +196,6 @@ class AgentTool(DeclaredTool):
         if not isinstance(values, Flaw):
             return values
         raise ValueError(values.message)
-
-
-def declare_agent_tools() -> None:
-    """Let `dspy.Tool(decl)` make an AgentTool, whatever imports sigadapt first."""
-    make_tools_of(Runnable, AgentTool)
 
 
 def _arguments(schema: Json) -> _Args:
