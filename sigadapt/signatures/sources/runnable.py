@@ -20,7 +20,7 @@ from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
 from sigadapt.signatures.sources.fields import Fields, Uncallable
 from sigadapt.signatures.tool_results.content import json_of, text_of
-from sigadapt.signatures.tool_results.plain_values import plain_value
+from sigadapt.signatures.tool_results.plain_values import plain_value, snapshot_of
 from sigadapt.signatures.tool_results.tool_output import (
     MEDIA,
     NotedValue,
@@ -236,18 +236,18 @@ def readable(result: Any, tool: str) -> Any:
     if isinstance(result, BaseException):
         raise FailedResult(reason_of(result))
     if isinstance(result, ToolResult):  # the tool itself says what its value is
-        value = value_for_agent(result)
+        value = snapshot_of(value_for_agent(result))
         if result.is_error:
             raise FailedResult(value)
         return value
     output = output_of(result)
     if output is None:
         value, _ = plain_value(program_outputs(result), tool)
-        return value
+        return snapshot_of(value)
     if output.failed:
         raise ReportedFailure(text_of(output.parts))
     has_media = any(part["type"] in MEDIA for part in output.parts)
-    return for_agent(output.parts) if has_media else json_of(output.parts)
+    return for_agent(output.parts) if has_media else snapshot_of(json_of(output.parts))
 
 
 def by_name(func: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ from sigadapt.json_values import cut, is_iterable, is_mapping, listed, type_of
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.saved_model import in_order_of
 from sigadapt.signatures.tool_results.content import is_content, refers
-from sigadapt.signatures.tool_results.plain_values import plain_value
+from sigadapt.signatures.tool_results.plain_values import plain_value, snapshot_of
 from sigadapt.signatures.tool_results.tool_output import NotedValue, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult, reason_of, type_of_error
 
@@ -55,8 +55,9 @@ class _ResultItem(NamedTuple):
     def result(self, call_id: str, name: str) -> ToolResult:
         """Return it as the result of a call."""
         fields = self._replace(call_id=call_id, name=name)._asdict()
-        del fields["is_plain"]
-        return ToolResult(**fields)
+        is_plain = fields.pop("is_plain")
+        result = ToolResult(**fields)
+        return result.model_copy(update={"value": snapshot_of(result.value)}) if is_plain else result
 
 
 def results_of(turn: ToolCalls, values: Any, errors: Any) -> Iterator[ToolResult]:
@@ -81,7 +82,8 @@ def result_of(call: AnyCall, value: Any) -> ToolResult:
     if isinstance(value, NotedValue):
         return result_of(call, value.value).model_copy(update={"note": value.note})
     if isinstance(value, ToolResult):  # the tool itself says what its value is
-        return value.model_copy(update={"call_id": call.id, "name": call.name or "unnamed"})
+        update = {"call_id": call.id, "name": call.name or "unnamed", "value": snapshot_of(value.value)}
+        return value.model_copy(update=update)
     return _result(call, _ResultItem(None, None, value, is_plain=True), None)
 
 

@@ -15,6 +15,7 @@ What has no text of its own, and what has to be awaited or iterated first, canno
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
+from copy import deepcopy
 from inspect import isawaitable
 from math import isfinite
 from typing import Any, NoReturn, cast
@@ -86,6 +87,21 @@ def plain_value(value: Any, tool: str) -> tuple[Any, tuple[str, ...]]:
     reasons: set[str] = set()
     plain: Any = _plain(value, tool, reasons)
     return plain, tuple(sorted(reasons))
+
+
+def snapshot_of(value: Any) -> Any:
+    """Return a value as it is now: a tool may change later what it returned, and the past stays."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if type(value) in (list, tuple):
+        items = [snapshot_of(item) for item in value]
+        return items if type(value) is list else tuple(items)
+    if is_object(value) and type(value) is dict:
+        return {key: snapshot_of(member) for key, member in value.items()}
+    try:
+        return deepcopy(value)
+    except Exception:  # noqa: BLE001  (it holds a lock or a connection, or refuses)
+        return utils.serialize_for_json(value)
 
 
 def result_text(value: Any) -> str:

@@ -147,6 +147,7 @@ class ToolResult(OwnErrors):
         name: the tool's name.
         value: text, or any value that has a JSON form; also images, files and audio (DSPy's types, an MCP
             result, MCP content blocks), alone, in a list, or anywhere inside. These are kept as plain data.
+            Of what a tool returned, a copy is kept, as of the return.
         is_error: whether the call failed; `value` is then the reason.
         is_mcp: whether `value` is the content of an MCP result, which Gemini gets under the key `output`.
         is_content: whether `value` is content as plain data, in the form of `content.py`. It is set by itself
