@@ -16,7 +16,9 @@ their results, images and files that the model made.
 
 import mimetypes
 import re
+from base64 import b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from sigadapt.json_values import Json, is_array, is_object
@@ -85,7 +87,10 @@ _CALL_FIELDS = frozenset(("id", "name", "args", "partialArgs", "willContinue"))
 _SAFE = str.maketrans("-_", "+/")  # Google's SDK writes the base64 of addresses
 _MEDIA = frozenset(("inlineData", "fileData"))
 _CONTENT = frozenset(("role", "parts"))
+_BODY = frozenset(("candidates", "promptFeedback", "prompt_feedback"))
 _INPUT = frozenset(("args", "partialArgs", "willContinue"))
+_PAYLOADS = frozenset(("args", "response"))  # whose names are those of tools
+_LEVELS = 12  # of a body, which hold names of Google's
 
 
 _MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE", "validated": "VALIDATED"}
@@ -96,9 +101,25 @@ def _is_call(part: Json) -> bool:
     return isinstance(part.get("functionCall"), dict)
 
 
-def _in_camel_case(part: Json) -> Json:
-    """Return an object with the names of its members as the wire has them, where an SDK wrote others."""
-    return {re.sub("_([a-z])", lambda it: it[1].upper(), key): value for key, value in part.items()}
+# google-genai's own dict: {"candidates": [{"finish_reason": <FinishReason.STOP: 'STOP'>, "content": {
+#   "parts": [{"text": None, "function_call": {"name": ..., "args": {...}}, "thought_signature": b"..."}]}}]}
+def _as_on_wire(value: Any, levels: int = _LEVELS) -> Any:
+    """Return a value of the wire as it was sent, where an SDK wrote other names, nulls, enums or bytes."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, Enum):
+        return value.value
+    if is_array(value) and levels:
+        return [_as_on_wire(item, levels - 1) for item in value]
+    if not is_object(value) or not levels:
+        return value
+    return {
+        re.sub("_([a-z])", lambda it: it[1].upper(), key): item
+        if key in _PAYLOADS
+        else _as_on_wire(item, levels - 1)
+        for key, item in value.items()
+        if item is not None
+    }
 
 
 # {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo..."}}
@@ -108,7 +129,7 @@ def _part(block: Json) -> Json | None:
     """Return an image, a file or audio of a question or a result as a part; None for any other part."""
     if block.get("type") == "json":
         return block
-    file = _in_camel_case(an_object(block.get("inlineData") or block.get("fileData")))
+    file = an_object(block.get("inlineData") or block.get("fileData"))
     mime = file.get("mimeType")
     place = "data" if "inlineData" in block else "fileUri"
     if not is_text(file.get(place)) or not isinstance(mime, (str, type(None))) or more_than(block, _MEDIA):
@@ -309,13 +330,14 @@ class Gemini(Provider):
     arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
-        return "candidates" in body or "promptFeedback" in body
+        return not _BODY.isdisjoint(body)
 
     # {"candidates": [{"finishReason": "STOP", "content": {"role": "model", "parts": [
     #   {"text": "They want Paris.", "thought": true},
     #   {"functionCall": {"name": "get_weather", "args": {...}}, "thoughtSignature": "CiQB..."}]}}]}
     # A thought is marked, a signature is on any part: https://ai.google.dev/gemini-api/docs/thinking
     def read(self, body: Json) -> list[Reading]:
+        body = _as_on_wire(body)
         readings = [self._candidate(candidate) for candidate in objects(body.get("candidates"))]
         feedback = an_object(body.get("promptFeedback"))
         if not readings and is_text(feedback.get("blockReason")):
@@ -356,7 +378,7 @@ class Gemini(Provider):
     def assemble(self, events: Iterable[Json]) -> Json:
         body: Json = {}
         candidates: dict[int, list[Json]] = {}
-        for event in events:
+        for event in map(_as_on_wire, events):
             body.update({key: value for key, value in event.items() if key != "candidates"})
             for candidate in objects(event.get("candidates")):
                 index = candidate.get("index")
@@ -374,7 +396,7 @@ class Gemini(Provider):
     #   "thoughtsTokenCount": 37, "cachedContentTokenCount": 0, "totalTokenCount": 4699}}
     # https://ai.google.dev/api/generate-content#UsageMetadata
     def usage(self, body: Json) -> AnswerUsage | None:
-        counts = an_object(body.get("usageMetadata"))
+        counts = an_object(_as_on_wire(body).get("usageMetadata"))
         read = sum_in(counts, "promptTokenCount", "toolUsePromptTokenCount")
         written = sum_in(counts, "candidatesTokenCount", "thoughtsTokenCount")
         if read is not None:
@@ -408,8 +430,8 @@ class Gemini(Provider):
     # https://ai.google.dev/api/generate-content#request-body
     def request(self, body: Json) -> Recording:
         record = Recording(NAME, _part)
-        body = _in_camel_case(body)
-        config = _in_camel_case(an_object(body.get("generationConfig")))
+        body = _as_on_wire(body, 1)
+        config = _as_on_wire(an_object(body.get("generationConfig")), 1)
         record.tools = [*objects(body.get("tools"))]
         left_out = ("contents", "tools", "generationConfig", "systemInstruction", "toolConfig")
         record.set({**body, **config}, _SETTINGS, left_out)
@@ -424,7 +446,7 @@ class Gemini(Provider):
             )  # a text or a part alone, as the SDK takes it
             turn = {"parts": [content]} if is_part else content
             record.lose_members(turn, _CONTENT, ("contents", place))
-            parts = [*map(_in_camel_case, _parts({"content": turn}))]
+            parts = _parts(_as_on_wire({"content": turn}))
             if content.get("role") == "model":
                 record.turns += self.read({"candidates": [{"content": {"parts": parts}}]})
                 continue
@@ -443,7 +465,7 @@ class Gemini(Provider):
                     value = inner if is_error or not is_object(inner) else value
                 call = (result.get("id"), result.get("name"))
                 json_part = {"type": "json", "value": value}
-                media = [json_part, *map(_in_camel_case, objects(result.get("parts")))]
+                media = [json_part, *objects(result.get("parts"))]
                 record.tell(call, media, (*where, at), failed=is_error)
         return record
 

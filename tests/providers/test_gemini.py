@@ -1,12 +1,14 @@
 """Gemini's generateContent: what no table of answers holds. The answers are in tests/wires/gemini."""
 
 import json
+import re
 from typing import Any, cast
 
 import pytest
+from google.genai import types as google
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_cases import Json
+from wire_cases import WIRES, Json, check_case
 
 from sigadapt import choice_from_response
 from sigadapt.response import choice_from_stream, choices_from_response
@@ -42,6 +44,48 @@ def test_every_candidate_is_read() -> None:
     """response-choice: Every candidate is read"""
     two = {"candidates": [*body({"text": "Yes."})["candidates"], *body({"text": "No."})["candidates"]]}
     assert [choice.text for choice in choices_from_response(two)] == ["Yes.", "No."]
+
+
+def in_snake_case(value: Any) -> Any:
+    """A value of the wire with the names of Google's SDK in Python, but for those of a tool's arguments."""
+    if isinstance(value, list):
+        return [*map(in_snake_case, cast("list[Any]", value))]
+    if not isinstance(value, dict):
+        return value
+    members = cast("Json", value).items()
+    names = [re.sub("([A-Z])", r"_\1", key).lower() for key, _ in members]
+    return {
+        name: part if key == "args" else in_snake_case(part)
+        for name, (key, part) in zip(names, members, strict=True)
+    }
+
+
+@pytest.mark.parametrize("path", sorted((WIRES / "gemini").glob("*.json")), ids=lambda path: path.stem)
+def test_the_names_of_googles_sdk_are_read(path: Any) -> None:
+    """response-choice: An SDK's object reads as its body"""
+    case = json.loads(path.read_text(encoding="utf-8"))
+    check_case(case["expect"], in_snake_case(case.get("body")), in_snake_case(case.get("events")))
+
+
+def test_what_googles_sdk_dumps_reads_as_its_object() -> None:
+    """response-choice: An SDK's object reads as its body"""
+    page = {"web": {"uri": "https://a.test/", "title": "Weather"}}
+    ran = {"executableCode": {"code": "1", "language": "PYTHON"}}
+    output = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
+    called = call({"name": "f", "args": {"a_b": None}}, thoughtSignature="U0lH")
+    whole = body({"text": "Hi."}, ran, output, called, groundingMetadata={"groundingChunks": [page]})
+    whole["usageMetadata"] = {"promptTokenCount": 3}
+    response = google.GenerateContentResponse.model_validate(whole)
+    expected = choice_from_response(whole)
+    assert expected.tool_calls is not None
+    assert expected.tool_calls[0].args == {"a_b": None}
+    for dump in (response, response.to_json_dict(), response.model_dump()):
+        assert choice_from_response(dump) == expected == choice_from_stream([dump])
+        usage = choice_from_response(dump).usage
+        assert usage is not None
+        assert usage.input_tokens == 3
+    blocked = choice_from_response({"prompt_feedback": {"block_reason": "SAFETY"}})
+    assert blocked.finish_reason == "content_filter"
 
 
 scalars = (
@@ -93,7 +137,7 @@ def test_any_arguments_come_back_from_their_leaves(args: Json) -> None:
 )
 def test_a_path_that_names_no_place_keeps_the_entries(path: Any) -> None:
     """response-choice: Arguments that are no object become a tagged bad call"""
-    entries = [{"jsonPath": path, "numberValue": 1}]
+    entries = [{"numberValue": 1, **({} if path is None else {"jsonPath": path})}]
     assert of_leaves(entries) == entries
 
 
