@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from sigadapt.json_values import Json, RepeatedKeys, compact, decode, is_array, is_object, json_like
 from sigadapt.schemas.arguments import CutOff
+from sigadapt.text.bodies.objects import LABELS
 from sigadapt.text.contract import CallSpan, Scan, TextCall
 
 NAME = "calls-field"
@@ -28,6 +29,8 @@ _CALL_CLOSER = "\n</tool_call>"
 """Tags after which a call follows: the value of a calls field is as sure a sign."""
 _NEVER = re.compile(r"(?!)")
 _OBJECT = re.compile(r"\{(?=\s*[\"'])")
+
+_KEYS = ({"name"}, {"name", "args"}, {"name", "arguments"})
 
 CallsIn = Callable[[str], Sequence[TextCall]]
 """Reads the calls of a text on its own."""
@@ -183,10 +186,12 @@ def _calls_of(value: Any) -> list[TextCall] | None:
     for item in value:
         call: Json = item if is_object(item) else {}
         function = call.get("function")
-        body: Json = function if is_object(function) else call
-        if "name" not in body and "name" not in call:
+        inner: Json = function if is_object(function) else {}
+        body = call | inner
+        keys = body.keys() - {*LABELS, *(("type", "function") if inner else ())}
+        is_twice = any(isinstance(each, RepeatedKeys) for each in (call, inner)) or call.keys() & inner.keys()
+        if is_twice or keys not in _KEYS:
             return None
-        name = body.get("name", call.get("name"))
-        call_id = call.get("id") or call.get("call_id")
-        calls.append(TextCall(name, body.get("args", body.get("arguments")), call_id))
+        arguments = body.get("args", body.get("arguments"))
+        calls.append(TextCall(body["name"], arguments, call.get("id") or call.get("call_id")))
     return calls

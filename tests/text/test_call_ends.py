@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from support import get_weather
 from tables import table
+from text_cases import streamed
 
 from sigadapt.response import choice_from_text
 
@@ -16,6 +17,7 @@ TOOLS: list[Any] = [
     {"name": "ask", "parameters": {"properties": {"a": STRING, "arguments": ANY_OBJECT}}},
     {"name": "free", "parameters": ANY_OBJECT},
 ]
+SCHEMAS = {tool["name"]: tool["parameters"] for tool in TOOLS}
 ENDS: list[tuple[str, list[Any], list[Any], str | None]] = table(__file__, "ENDS")
 
 
@@ -27,6 +29,7 @@ def test_what_was_written_is_read_or_told_or_text(text: str, good: Any, bad: Any
     assert [[call.name, call.args] for call in calls or ()] == good
     assert [[call.code, call.arguments] for call in (calls.invalid if calls is not None else ())] == bad
     assert choice.text == said
+    assert streamed(text, SCHEMAS, 7)[1].strip() == (said or "").strip()
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,10 @@ from sigadapt.text.quotations import announces_example, is_open, without_closers
 
 NAMES = ("name", "tool_name", "function_name", "function", "tool")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")
-IDS = ("id", "tool_call_id")
+IDS = ("id", "tool_call_id", "call_id")
+LABELS = ("index", *IDS)
+"""Members of a call that are neither its name nor its arguments."""
+_KINDS = ("function", "function_call", "tool_call", "tool_use")
 _FENCE = re.compile(r"\s*```[\w-]*[ \t\r]*\n?")
 _SINGLE = re.compile(r"\{\s*'")
 _STRAY = re.compile(r"\s*[\]}]+(?=\s*</)")
@@ -137,38 +140,38 @@ class ObjectReader:
         """Return the call that a JSON object is; None if it is none, or of no declared tool."""
         fields = members.fields
         if self.keyed:
-            objects = ((key, span) for key, (value, *span) in fields.items() if isinstance(value, dict))
-            named = ((self.tools.name_of(key), start, end) for key, (start, end) in objects)
-            return next((TextCall(name, self.text[start:end]) for name, start, end in named if name), None)
+            for key, (value, start, end) in fields.items():
+                name = self.tools.name_of(key)
+                if name and isinstance(value, dict):
+                    return self._with_nothing_else(members, TextCall(name, self.text[start:end]), key)
+            return None
         inner = fields.get("function")
         if inner is None or not isinstance(inner[0], dict):
             return self._named_call(members)
         call = self.call_of(self.scan.members_at(inner[1]))
-        return self._with_duplicate_key(members, call) if call and members.has_repeated_key else call
+        return self._with_nothing_else(members, call, "function") if call else None
 
     def _named_call(self, members: Members) -> TextCall | None:
         """Return the call of an object that names a tool and its arguments beside each other."""
         fields = members.fields
         name_key, name = self.name_in(members)
         args_key = next((key for key in ARGUMENTS if key in fields), None)
-        ids = [fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)]
-        call_id = ids[0] or None if ids else None
+        call = TextCall(name, None)
         if args_key is None:
-            lacks_call = name is None or self.must_be_exact or members.broken_member
-            return None if lacks_call else TextCall(name, None, call_id)
+            lacks_call = name is None or self.must_be_exact or members.end is None
+            return None if lacks_call else self._with_nothing_else(members, call, name_key)
         value, start, end = fields[args_key]
-        call = TextCall(name, value if isinstance(value, str) else self.text[start:end], call_id)
+        call = call._replace(arguments=value if isinstance(value, str) else self.text[start:end])
         if name is None:  # markup of prompted calling says that it is a call
-            return call._replace(name="") if self.tools.undeclared and not self.must_be_exact else None
-        if self.must_be_exact:
-            is_like_object = is_object(value) or (isinstance(value, str) and value.startswith("{"))
-            if not is_like_object or not fields.keys() <= {name_key, args_key, "type", *IDS}:
+            if not self.tools.undeclared or self.must_be_exact:
                 return None
+            return self._with_nothing_else(members, call._replace(name=""), args_key, *NAMES)
+        is_like_object = is_object(value) or (isinstance(value, str) and value.startswith("{"))
+        if self.must_be_exact and not is_like_object:
+            return None
         if _is_declaration(value, self.tools.schema_of(name)):
             return None
-        others = [key for key in (*NAMES, *ARGUMENTS) if key in fields and key not in (name_key, args_key)]
-        says_twice = any(key in ARGUMENTS or self.tools.name_of(fields[key][0]) for key in others)
-        return self._with_duplicate_key(members, call) if says_twice or members.has_repeated_key else call
+        return self._with_nothing_else(members, call, name_key, args_key)
 
     def name_in(self, members: Members) -> tuple[str | None, str | None]:
         """Return the key that names a tool, and the tool; None for each that is not there."""
@@ -177,11 +180,23 @@ class ObjectReader:
                 return key, self.tools.name_of(word)
         return None, None
 
-    def _with_duplicate_key(self, members: Members, call: TextCall) -> TextCall:
-        """Return a call whose object says its name or its arguments twice as a bad one: neither wins."""
-        end = members.broken_member[1] if members.broken_member else members.end
+    def _with_nothing_else(self, members: Members, call: TextCall, *keys: str | None) -> TextCall | None:
+        """Return a call whose object has these members alone; a bad one if it has others, or one twice."""
+        fields = members.fields
+        others = fields.keys() - {*keys, *LABELS}
+        others -= {key for key in ("type", "action") if key in fields and fields[key][0] in _KINDS}
+        if others and self.must_be_exact:
+            return None
+        end = members.end or max(end for _, _, end in fields.values())
         raw = self.text[members.start : end]
-        flaw = Flaw("duplicate_key", f"a key occurs twice: {cut(raw)}")
+        says_twice = len(keys) > 1 and not others.isdisjoint((*NAMES, *ARGUMENTS))
+        if members.has_repeated_key or says_twice:
+            flaw = Flaw("duplicate_key", f"a key occurs twice: {cut(raw)}")
+        elif others:
+            flaw = Flaw("malformed_call", f"a call has a name and arguments, and nothing else: {cut(raw)}")
+        else:
+            ids = (call.id, *(fields[key][0] for key in IDS if key in fields))
+            return call._replace(id=next((word for word in ids if word and isinstance(word, str)), None))
         return call._replace(arguments=UnreadCall(raw, flaw))
 
     def _broken_object(self, members: Members, stops: Sequence[str]) -> tuple[TextCall, int] | None:
@@ -233,13 +248,16 @@ class ObjectReader:
             value, end = self.scan.literal_at(start, is_strict=not is_python)
         except ValueError:
             return None
-        fields = value if is_object(value) else {}
-        name = next((self.tools.name_of(fields[key]) for key in NAMES if key in fields), None)
+        members = Members(start)
+        members.end = end
+        members.fields = {key: (item, start, end) for key, item in value.items()} if is_object(value) else {}
+        members.has_repeated_key = isinstance(value, RepeatedKeys)
+        name_key, name = self.name_in(members)
         if name is None:
             return None
-        if isinstance(fields, RepeatedKeys):
-            return TextCall(name, fields), end
-        return TextCall(name, next((fields[key] for key in ARGUMENTS if key in fields), None)), end
+        args_key = next((key for key in ARGUMENTS if key in members.fields), None)
+        call = TextCall(name, members.fields[args_key][0] if args_key else None)
+        return self._with_nothing_else(members, call, name_key, args_key) or call, end
 
 
 def _is_declaration(arguments: Any, schema: Json) -> bool:
@@ -265,7 +283,7 @@ BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s
 _CALL_FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t\r]*\n?")
 _ANY_FENCE = re.compile(r"```[\w-]*[ \t\r]*\n?\s*")
 _FENCE_END = re.compile(r"\s*```")
-_KEYS = "|".join(("tool_calls", "type", "index", *NAMES, *ARGUMENTS, *IDS))
+_KEYS = "|".join(("tool_calls", "type", *NAMES, *ARGUMENTS, *LABELS))
 EXACT_OBJECT = rf"\[?\s*\{{\s*\"(?:{_KEYS})\"\s*:"
 """How an object that is a call and nothing else begins."""
 _WRAPPER = re.compile(r'\{\s*"tool_calls"\s*:\s*(?=\[)')

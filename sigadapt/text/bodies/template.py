@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from sigadapt.errors import InvalidOption
-from sigadapt.json_values import Json, cut, decode, is_array, is_object, object_of
+from sigadapt.json_values import Json, cut, decode, is_array, is_object, json_like, object_of
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
+from sigadapt.text.bodies.objects import LABELS
 from sigadapt.text.bodies.pythonic import calls_at
 from sigadapt.text.contract import Body, CallSpan, Scan, TextCall, TextFormat, ToolTable
 from sigadapt.text.written_values import property_of, value_of
@@ -222,6 +223,8 @@ class _Region:
     def _call(self, body: Json, call_id: Any, tools: ToolTable) -> TextCall:
         name = tools.name_of(body.get("name"))
         arguments: Any = body.get("arguments", body.get("parameters"))
+        if body.keys() - {"name", "arguments", "parameters", "type", *LABELS}:
+            arguments = _unread_call(json_like(body))
         if name and is_object(arguments) and self.field.get("content") in ("xml-inline", "kv-lines"):
             schema = tools.schema_of(name)
             pairs = getattr(arguments, "pairs", None) or list(arguments.items())
