@@ -37,8 +37,8 @@ from sigadapt.json_values import Json, compact, is_array, is_mapping, is_object
 from sigadapt.providers import telemetry_name
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.signatures.tool_functions.open_call import CallStop
+from sigadapt.signatures.tool_results.tool_result import FailedResult
 from sigadapt.signatures.tool_results.tool_result import text_of_error as message_of
-from sigadapt.signatures.tool_results.tool_result import type_of_error
 from sigadapt.trust.echoes import Echoes
 from sigadapt.trust.masking import long_secrets_in, secrets_in_settings
 
@@ -137,8 +137,8 @@ def _error_type(error: BaseException | str) -> str:
         return error
     if isinstance(error, SigadaptError):
         return error.code
-    if type_of_error(error) is None:  # what a tool or a server reported
-        return "tool_error"
+    if isinstance(error, FailedResult):  # what a tool or a server reported
+        return error.error_type or "tool_error"
     kind = type(error)
     name = kind.__qualname__.replace("<locals>.", "")
     return name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"

@@ -1,14 +1,17 @@
 """A tool or a hook that returns a ToolResult or an exception: the agents read it as `ToolCalls.run` does."""
 
-from typing import Any
+from typing import Any, cast
 
+import dspy
 import pytest
 from agents import AGENTS, serving, submits, turn
 from support import start
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolContext, ToolDecl, ToolDecls, ToolResult
-from sigadapt.testing import Call, LoopbackProvider
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+mcp_types = pytest.importorskip("mcp.types")
 
 LOOK = Call("look", {"title": "Emma"})
 CALLS = ToolCalls([{"id": "c1", "name": "look", "args": {"title": "Emma"}}])
@@ -76,15 +79,13 @@ def test_a_failed_result_is_failed_in_the_agent(tools: ToolDecls, agent: Any, wa
     assert (expected.value, expected.is_error) == ("Not for you.", True)
     with serving([turn(LOOK), submits()]) as net, sigadapt.Run() as run:
         out = start(agent("question -> answer", tools=[*tools]), way, question="q")
-    read = read_by_model(net)
+    assert read_by_model(net) == "ERROR: Not for you."
     if agent is sigadapt.ReAct:
-        assert read == "ERROR: Not for you."
         for history in (out.history, run.history):
             [result, *_] = sigadapt.rounds(history)[0].results
             assert (result.value, result.is_error) == ("Not for you.", True)
     [result, *_] = sigadapt.rounds(out)[0].results
-    assert result.is_error
-    assert read.removeprefix("ERROR: ").removeprefix("RuntimeError: ") == "Not for you."
+    assert (result.value, result.is_error) == ("Not for you.", True)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -100,6 +101,61 @@ def test_a_good_result_is_its_value(agent: Any) -> None:
     [result, *_] = sigadapt.rounds(out)[0].results
     assert (result.value, result.is_error) == ({"copies": 7}, False)
     assert read_by_model(net) == '{"copies":7}'
+
+
+def server_failure(text: str) -> Any:
+    content = [mcp_types.TextContent(type="text", text=text)]
+    return mcp_types.CallToolResult(content=content, isError=True)
+
+
+RETURNED: dict[str, Any] = {
+    "an exception": ValueError("no such book"),
+    "an exception of a key": KeyError("Emma"),
+    "an exception that says nothing": RuntimeError(),
+    "an exception of two lines": ValueError("no such book:\nEmma"),
+    "a failed result": ToolResult(call_id="", name="", value="no such book", is_error=True),
+    "an error that a server reports": server_failure("Error executing tool look: no such book"),
+    "a server's error with a type": server_failure("LookupError: no such book"),
+    "a server's error of two lines": server_failure("no such book\nValueError: Emma"),
+}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("name", RETURNED)
+def test_a_returned_failure_is_one_message_everywhere(name: str, agent: Any) -> None:
+    """agent-runs: A returned failure is one message everywhere."""
+
+    def look(title: str) -> Any:
+        """Look a book up."""
+        return RETURNED[name]
+
+    [expected] = CALLS.run([look])
+    with serving([turn(LOOK), submits()]) as net:
+        events = [*sigadapt.stream_sync(agent("question -> answer", tools=[ToolDecl.of(look)]), question="q")]
+    last: Any = events[-1]
+    [event] = [event.result for event in events if isinstance(event, sigadapt.events.ResultReady)]
+    for result in (event, sigadapt.rounds(last.prediction)[0].results[0]):
+        assert (result.value, result.is_error) == (expected.value, True)
+    assert event.error_type == expected.error_type
+    assert read_by_model(net) == f"ERROR: {expected.value}"
+
+
+@pytest.mark.parametrize("value", RETURNED.values(), ids=RETURNED)
+def test_dspy_react_observes_the_same_message(value: Any) -> None:
+    """agent-runs: A returned failure is one message everywhere."""
+
+    def look(title: str) -> Any:
+        """Look a book up."""
+        return value
+
+    [expected] = CALLS.run([look])
+    form = "[[ ## next_thought ## ]]\nx\n\n[[ ## next_tool_name ## ]]\n{}\n\n[[ ## next_tool_args ## ]]\n{}\n"
+    steps = [form.format("look", '{"title": "Emma"}'), form.format("finish", "{}")]
+    answers = [Answer(text=text) for text in (*steps, "[[ ## reasoning ## ]]\nx\n\n[[ ## answer ## ]]\ny\n")]
+    react = cast("Any", dspy.ReAct)
+    with serving(answers):
+        out = react("question -> answer", tools=[ToolDecl.of(look).to_dspy()])(question="q")
+    assert out.trajectory["observation_0"] == f"Execution error in look: \n{expected.value}"
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,9 @@ from sigadapt.signatures.tool_results.tool_output import (
 )
 from sigadapt.signatures.tool_results.tool_result import (
     FailedResult,
-    ReportedFailure,
     ToolResult,
     reason_of,
+    type_of_error,
     value_for_agent,
     with_note,
 )
@@ -234,18 +234,18 @@ def readable(result: Any, tool: str) -> Any:
         value = readable(result.value, tool)
         return with_note(value, result.note) if _is_in_agent() else value
     if isinstance(result, BaseException):
-        raise FailedResult(reason_of(result))
+        raise FailedResult(reason_of(result), type_of_error(result))
     if isinstance(result, ToolResult):  # the tool itself says what its value is
         value = snapshot_of(value_for_agent(result))
         if result.is_error:
-            raise FailedResult(value)
+            raise FailedResult(value, result.error_type)
         return value
     output = output_of(result)
     if output is None:
         value, _ = plain_value(program_outputs(result), tool)
         return snapshot_of(value)
     if output.failed:
-        raise ReportedFailure(text_of(output.parts))
+        raise FailedResult(text_of(output.parts))
     has_media = any(part["type"] in MEDIA for part in output.parts)
     return for_agent(output.parts) if has_media else snapshot_of(json_of(output.parts))
 

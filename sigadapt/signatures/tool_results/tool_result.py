@@ -39,31 +39,28 @@ _MODULE = re.compile(r"(?:(?:\w+|<\w+>)\.)+(?=\w+(?:: |:?\Z|\n))")
 
 
 class FailedResult(RuntimeError):
-    """A failed result that a tool or a hook returned: in an agent, a tool fails by what it raises.
+    """A failed result that a tool, a server or a hook returned: in an agent, a tool fails by what it raises.
 
     Args:
         value: what the model reads of it.
+        error_type: the type of the exception that was returned, if one was.
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, error_type: str | None = None) -> None:
         super().__init__(value if isinstance(value, str) else compact(value))
         self.value = value
+        self.error_type = error_type
 
 
-class ReportedFailure(RuntimeError):
-    """What a server says of a call that failed there: the text is its own, and names no exception of ours."""
-
-
-# The model reads the names of their types in DSPy's agents, which keep no failed results.
-for _kind in (FailedResult, ReportedFailure):
-    _kind.__name__ = _kind.__qualname__ = "RuntimeError"
-    _kind.__module__ = "builtins"
+_FAILED_RESULT = f"{FailedResult.__module__}.{FailedResult.__name__}"
+"""How DSPy's agents write its type, which nobody raised: the model reads the value alone."""
 
 
 def type_of_error(error: object) -> str | None:
     """Return the type of an exception that was caught; None for what a tool or a server reported."""
-    is_caught = isinstance(error, BaseException) and not isinstance(error, (FailedResult, ReportedFailure))
-    return type(error).__name__ if is_caught else None
+    if isinstance(error, FailedResult):
+        return error.error_type
+    return type(error).__name__ if isinstance(error, BaseException) else None
 
 
 def message_of(error: BaseException) -> str:
@@ -97,6 +94,9 @@ def message_in(value: Any, tool: str) -> Any:
     elif lines[0].lstrip() == _GROUP:
         lines = [line[4:] for line in takewhile(lambda line: line.startswith("  | "), lines[1:])]
     last_lines = "\n".join(dropwhile(lambda line: line.startswith("  "), lines))
+    kind, _, text = last_lines.partition(": ")
+    if kind.rstrip(":") == _FAILED_RESULT:
+        return without_halves(text)
     place = _MODULE.match(last_lines)
     if place:
         last_lines = last_lines[place.end() :]
@@ -117,7 +117,10 @@ def plain_failures() -> Generator[None]:
             raise
         _LOG.debug("a tool failed", exc_info=error)
         # An exception of which Python formats the type's name and the message alone.
+        kind = type(error).__name__
         text = text_of_error(error)
+        if isinstance(error, FailedResult):
+            kind, text = text.replace("\0", ""), ""
 
         def show(_: BaseException) -> str:
             return text
@@ -125,7 +128,7 @@ def plain_failures() -> Generator[None]:
         no_value = property(lambda _: None, lambda _, __: None)
         names: dict[str, Any] = dict.fromkeys(("__traceback__", "__cause__", "__context__"), no_value)
         names |= {"__module__": "builtins", "__str__": show}
-        raise type(type(error).__name__, (Exception,), names) from None
+        raise type(kind, (Exception,), names) from None
 
 
 _SELDOM = ("altered", "note", "error_type", "blocks")
@@ -255,11 +258,11 @@ def failure_in(value: object) -> Exception | None:
     if isinstance(value, Exception):
         return value
     if isinstance(value, ToolResult):
-        return FailedResult(value_for_agent(value)) if value.is_error else None
+        return FailedResult(value_for_agent(value), value.error_type) if value.is_error else None
     output = output_of(value)
     if output is None or not output.failed:
         return None
-    return ReportedFailure(text_of(output.parts))
+    return FailedResult(text_of(output.parts))
 
 
 def value_for_agent(result: ToolResult) -> Any:
