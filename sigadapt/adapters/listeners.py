@@ -29,7 +29,7 @@ becomes the one text output (`outputs.py`). A `TextSubscription` sends it:
 import copy
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sigadapt.adapters.lm.stream_recorder import NOT_JSON, Recorder
@@ -366,7 +366,10 @@ class CallSubscription(CallTap):
 
     def on_end(self, answer: CandidateAnswer) -> list[Any]:
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
-        items: list[Any] = [] if self._run is None else [self._read(answer)]
+        items: list[Any] = []
+        if self._run is not None:  # its text comes in chunks, if it came through the gate
+            choice = self._read(answer)
+            items.append(choice if self._latest is None else replace(choice, text=None))
         if self._gate is not None and self._latest is not None:
             text = self._gate.remaining(self._read(answer).text)
             if text:

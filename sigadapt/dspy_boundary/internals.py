@@ -94,6 +94,13 @@ def send_to_stream(stream: Any, item: Any) -> None:
         messages.sync_send_to_stream(stream, item)
 
 
+def refuse_left() -> None:
+    """End the program, if the reader of the run's events has left: no other call begins."""
+    refuse = getattr(settings.send_stream, "refuse_left", None)
+    if refuse is not None:
+        refuse()
+
+
 def is_direct(stream: Any) -> bool:
     """Return whether a stream takes what it is sent without waiting, in any thread: it says `is_direct`."""
     return getattr(stream, "is_direct", False)

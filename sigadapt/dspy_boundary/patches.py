@@ -179,9 +179,8 @@ def _has_price(lm: Any, request: Any, provider: str | None) -> bool:
 
 def _finalize(finalize: Any) -> Any:
     def counted_end(lm: Any, call: Any, result: Any) -> Any:
-        ledger = current_ledger()
-        if ledger is not None and not result.cache_hit:
-            ledger.count_answer(result.usage, result.cost)
+        if not result.cache_hit:
+            _count(result)
         return finalize(lm, call, result)
 
     return counted_end
@@ -189,18 +188,25 @@ def _finalize(finalize: Any) -> Any:
 
 def _account_failed_call(account: Any) -> Any:
     def counted_failure(lm: Any, results: list[Any], error: BaseException) -> None:
-        ledger = current_ledger()
-        if ledger is not None:
-            for result in results:
-                ledger.count_answer(result.usage, result.cost)
+        for result in results:
+            _count(result)
         account(lm, results, error)
 
     return counted_failure
 
 
-_ENGINE = Patch(execution, "_engine", _engine_of)
+def _count(result: Any) -> None:
+    """Tell what an answer used: the run that is open, and what watches it (`runs/watching.py`)."""
+    ledger = current_ledger()
+    if ledger is not None:
+        ledger.count_answer(result.usage, result.cost)
+    for callback in settings.callbacks or ():
+        if hasattr(callback, "count_usage"):
+            callback.count_usage(result.usage)
+
+
 RUNS = (
-    _ENGINE,
+    Patch(execution, "_engine", _engine_of),
     Patch(execution, "finalize", _finalize),
     Patch(execution, "_account_failed_call", _account_failed_call),
 )
@@ -312,5 +318,5 @@ def _senders() -> tuple[Patch, ...]:
 
 
 def install_for_streams() -> None:
-    """Let a stream have whole answers, and chunks without a loop."""
-    install((_ENGINE, *_senders()))
+    """Let a stream have whole answers, what they used, and chunks without a loop."""
+    install((*RUNS, *_senders()))

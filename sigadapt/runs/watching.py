@@ -33,7 +33,7 @@ from sigadapt.adapters.calling.agent_words import answer_field
 from sigadapt.adapters.listeners import PartialCall
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.response.choice import Choice
-from sigadapt.dspy_boundary.contract import ReActV2, is_entry_of
+from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn, running_call
 from sigadapt.dspy_boundary.internals import SUBMIT, StreamResponse, running_id, settings
 from sigadapt.errors import InputNeeded, SigadaptError
@@ -50,6 +50,7 @@ from sigadapt.runs.field_texts import (
     text_fields,
 )
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.tool_functions.open_call import CallStop
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -94,6 +95,7 @@ class _AgentStep:
     thoughts: bool = False  # whether thinking was emitted
     open_calls: set[int] = field(default_factory=set[int])  # the calls of which a piece was emitted
     calls: dict[str, AnyCall] = field(default_factory=dict[str, AnyCall])
+    kept_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])  # of answers before a reask
     usage: Counter[str] = field(default_factory=Counter[str])  # tokens, by DSPy's names
 
     @cached_property
@@ -187,6 +189,7 @@ class Watch(BaseCallback):
         step.pieces.clear()
         with self._lock:  # the calls of an answer that another one replaces get no results
             step.owner.calls[:] = [call for call in step.owner.calls if call.step is not step]
+        step.kept_calls |= {key: call for key, call in step.calls.items() if isinstance(call, ToolCall)}
         step.calls.clear()
         step.open_calls.clear()
         return _AnswerListener(self, step, calls, field_texts(text_signature.output_fields, marker, default))
@@ -211,10 +214,13 @@ class Watch(BaseCallback):
             if piece.field is None and step.answer_field is not None:
                 step.held.append(piece.text)
                 continue
-            if piece.is_anew:
+            # A field of which an earlier answer of the step said something begins anew in this one.
+            replaces_answer = piece.field in step.earlier_fields and piece.field is not None
+            is_anew = piece.is_anew or (replaces_answer and piece.field not in step.pieces)
+            if is_anew:
                 step.pieces.pop(piece.field, None)
             step.pieces.setdefault(piece.field, []).append(piece.text)
-            self.emit(step, events.TextDelta, piece.text, piece.field, piece.is_anew)
+            self.emit(step, events.TextDelta, piece.text, piece.field, is_anew)
 
     def emit_held(self, step: _AgentStep) -> None:
         """Emit words that are not the agent's answer."""
@@ -256,7 +262,9 @@ class Watch(BaseCallback):
             if earlier is not None:
                 step.owner.calls[:] = [other for other in step.owner.calls if other.call is not earlier]
             step.owner.calls.append(open_call)
-        if not open_call.is_submit:
+        if open_call.is_submit:
+            return
+        if not isinstance(call, ToolCall) or not _is_same(call, step.kept_calls.get(call.id)):
             self.emit(step, events.CallReady, call)
 
     # DSPy's callbacks.
@@ -356,16 +364,14 @@ class Watch(BaseCallback):
         self._frames[call_id] = _Frame(parent, parent.within, parent.step, instance)
 
     def on_lm_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
-        """Add up the tokens of a step, which are in the model's history."""
-        frame = self._frames.pop(call_id, self._root)
-        if outputs is None or frame.step is None:
-            return
-        # Its entry is among the latest, after those of threads that share the model.
-        for entry in reversed(frame.instance.history[-50:]):
-            if is_entry_of(entry, outputs):
-                usage: Json = entry.get("usage") or {}
-                frame.step.usage.update({name: n for name, n in usage.items() if isinstance(n, int)})
-                return
+        """Forget a request."""
+        self._frames.pop(call_id, None)
+
+    def count_usage(self, usage: Mapping[str, Any]) -> None:
+        """Add up the tokens of a step, of which DSPy tells before a request ends."""
+        step = self._current_frame().step
+        if step is not None:
+            step.usage.update({name: n for name, n in usage.items() if isinstance(n, int)})
 
     def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Find the call that a tool answers."""
@@ -440,19 +446,50 @@ class Watch(BaseCallback):
         if run is not None:
             self.emit(run.step, events.Progress, call_id or run.call.id, message, fraction)
 
-    def emit_result(self, call_id: str, result: ToolResult) -> None:
-        """Emit the result of a call whose function has not ended; what it returns later is none."""
+    # The calls that `calls.run` or a resumed turn runs (`turns/running.py`).
+
+    def begin(self, call: ToolCall) -> None:
+        """Note that a call begins to run here."""
+        run_id = uuid4().hex
+        self._begin_tool(run_id, call.name, call.args, call.id)
+        running_id.set(run_id)
+
+    def stop(self, call: ToolCall, stop: CallStop) -> None:
+        """Note that a call waits."""
+        self._end_run(call.id)
+
+    def cancel(self, call: ToolCall) -> None:
+        """Note that a call was cancelled with its turn."""
+        self._end_run(call.id)
+
+    def take_result(self, result: ToolResult) -> None:
+        """Emit the result of a call, which its function or a person gave; what comes later is none."""
+        run = self._end_run(result.call_id) or _open_call(self._current_frame(), result.call_id)
+        if run is None:
+            self.emit_rest([result])
+            return
+        ledger = current_ledger()
+        if ledger is not None:  # as in `on_tool_end`
+            ledger.note_result(result.call_id, result)
+        self._result(run, result)
+
+    def _end_run(self, call_id: str) -> _UnansweredCall | None:
+        """Return the call, if its function runs: here, or in a thread that is left to itself."""
         with self._lock:
-            running = [frame.run for frame in self._frames.values() if frame.run is not None]
-            for open_call in [*running, *self._current_frame().calls]:
-                if open_call.call.id == call_id:
-                    self._result(open_call, result)
+            here = running_id.get() or ""
+            for run_id in (here, *self._frames):
+                run = self._frames[run_id].run if run_id in self._frames else None
+                if run is not None and run.call.id == call_id:
+                    del self._frames[run_id]
+                    return run
+        return None
 
     def emit_rest(self, results: Iterable[ToolResult]) -> None:
         """Emit those results of a turn that no tool gave here, such as those of rejected calls."""
         step = self._step_between(self._current_frame())
         for result in results:
             if result.call_id not in self._answered:
+                self._answered.add(result.call_id)
                 self.emit(step, events.ResultReady, result.call_id, result)
 
     def _result(self, call: _UnansweredCall, result: ToolResult) -> None:
@@ -602,6 +639,20 @@ def _agent_around(frame: _Frame | None) -> _Frame | None:
         if isinstance(frame.instance, ReActV2):
             return frame
         frame = frame.parent
+    return None
+
+
+def _is_same(call: ToolCall, kept_call: ToolCall | None) -> bool:
+    return kept_call is not None and (call.name, call.args) == (kept_call.name, kept_call.args)
+
+
+def _open_call(frame: _Frame | None, call_id: str) -> _UnansweredCall | None:
+    """Return the call of an id that has no result yet."""
+    while frame is not None:
+        for open_call in frame.calls:
+            if open_call.call.id == call_id:
+                return open_call
+        frame = None if frame.run is not None else frame.parent
     return None
 
 

@@ -15,7 +15,7 @@ import dspy
 
 from sigadapt.dspy_boundary.contract import RefusableTool
 from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, running_call, tracer_here
-from sigadapt.dspy_boundary.internals import SUBMIT
+from sigadapt.dspy_boundary.internals import SUBMIT, refuse_left
 from sigadapt.errors import InvalidToolDecl, UnboundToolCall
 from sigadapt.json_values import is_object, is_sequence
 from sigadapt.signatures import mcp_servers
@@ -197,6 +197,7 @@ class AgentCalls:
 
     def _begin(self, position: int) -> None:
         """Note that a call begins to run."""
+        refuse_left()
         self._begun.add(position)
         call = self._call_at(position)
         running_call.set(call.id)

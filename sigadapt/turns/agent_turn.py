@@ -16,7 +16,7 @@ import dspy
 from dspy.utils.exceptions import format_error_for_lm
 
 from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, tracer_here
-from sigadapt.dspy_boundary.internals import SUBMIT, settings
+from sigadapt.dspy_boundary.internals import SUBMIT, refuse_left, settings
 from sigadapt.dspy_boundary.patches import TURNS, install
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.json_values import without_halves
@@ -229,6 +229,7 @@ class AgentTurn:
         tracer = tracer_here.get().tracer
         span = None if tracer is None or name == SUBMIT else tracer.call(call)
         try:
+            refuse_left()
             if name != SUBMIT:
                 self.count_calls(1)
             self.begin(call)

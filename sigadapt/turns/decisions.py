@@ -46,6 +46,7 @@ class TurnDecisions:
 
     approvals: dict[str, Decision] = field(default_factory=dict[str, Decision])  # by request.id
     results: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
+    told: frozenset[str] = frozenset()  # the calls that had their results before the turn waited
     progress: dict[str, CallProgress] = field(default_factory=dict[str, CallProgress])
     open_requests: dict[str, list[ToolCall]] = field(default_factory=dict[str, list[ToolCall]])
     sources: dict[str, Any] = field(default_factory=dict[str, Any])  # of results that come from elsewhere
@@ -61,6 +62,7 @@ class TurnDecisions:
             self.sources,
             self.request_ids,
             may_wait=partial,
+            told=self.told,
         )
 
     def update(self, call_id: str, **changes: Any) -> None:
@@ -79,13 +81,12 @@ def read_decisions(
         InvalidOption: `invalid_decision`.
     """
     by_request = mapping_of(decisions)
-    turn_decisions = TurnDecisions(progress=dict(error.progress))
-    turn_decisions.results.update({result.call_id: result for result in error.results})
-    finished_calls = {*turn_decisions.results}
+    results = {result.call_id: result for result in error.results}
+    turn_decisions = TurnDecisions(results=results, told=frozenset(results), progress=dict(error.progress))
     undecided_requests: list[ToolCall] = []
     open_approvals: list[ToolCall] = []
     for request in error.requests:
-        if request.call.id in finished_calls:  # an interrupted `resume` ran it
+        if request.call.id in turn_decisions.told:  # an interrupted `resume` ran it
             continue
         if request.id in by_request:
             _take(turn_decisions, request, by_request[request.id], decls)

@@ -1,6 +1,6 @@
 """Decide what to do with each call of a turn before any of them runs: run it, answer it, or let it wait."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl, UnboundToolCall
@@ -50,6 +50,7 @@ class Job(NamedTuple):
     sequential: bool = False
     decl: ToolDecl | None = None
     open_call: OpenCall | None = None  # what its context shows
+    was_told: bool = False  # whether an earlier part of the run had the result
 
     @property
     def source(self) -> Callable[[], Any] | None:
@@ -66,6 +67,7 @@ class Earlier(NamedTuple):
     sources: Mapping[str, Any] = {}  # results from elsewhere: a ToolResult, or a function that gives it
     request_ids: Sequence[str] = ()  # of all that was asked
     may_wait: bool = False  # whether calls without a decision go on to wait
+    told: Collection[str] = ()  # the calls of `results` that had theirs before the turn waited
 
 
 _NOTHING_EARLIER = Earlier()
@@ -96,7 +98,7 @@ def jobs_of(
     jobs: list[Job] = []
     for call in calls.in_order():
         if call.id in earlier.results:
-            jobs.append(Job(call, earlier.results[call.id]))
+            jobs.append(Job(call, earlier.results[call.id], was_told=call.id in earlier.told))
         elif isinstance(call, (InvalidToolCall, RefusedToolCall)):
             jobs.append(Job(call, failed_result(call)))
         elif call.id in earlier.requests:

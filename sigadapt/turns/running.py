@@ -1,7 +1,7 @@
 """Run the calls of one turn with the declared functions, as the program and the person who decides say.
 
 `ToolCalls.run` and `arun` share every step but the wait: `jobs_of` checks everything before anything runs,
-`side_by_side.py` runs it, and `_turn_results` makes a result of each outcome. No adapter comes here (nothing
+`side_by_side.py` runs it, and `_RunningJobs` makes a result of each outcome. No adapter comes here (nothing
 is executed): the program does.
 """
 
@@ -167,7 +167,7 @@ def run_jobs(
     running = _RunningJobs(to_run, watch)
     with _counting_calls(running):
         outcomes = run_turn(turn, parallel=parallel, on_begin=running.begin, on_end=running.end)
-    return _turn_results(calls, decls, jobs, running.results(outcomes))
+    return running.turn_results(calls, decls, jobs, outcomes)
 
 
 async def arun_jobs(
@@ -185,7 +185,7 @@ async def arun_jobs(
     running = _RunningJobs(to_run, watch)
     with _counting_calls(running):
         outcomes = await arun_turn(turn, parallel=parallel, on_begin=running.begin, on_end=running.end)
-    return _turn_results(calls, decls, jobs, running.results(outcomes))
+    return running.turn_results(calls, decls, jobs, outcomes)
 
 
 def _jobs_to_run(jobs: list[Job], *, parallel: bool) -> list[Job]:
@@ -207,15 +207,17 @@ class _RunningJobs:
         self.jobs = jobs
         self.counted: set[int] = set()
         """The positions of the calls that began and did not stop to wait, which count in the open run."""
-        self._watch = watch
+        stream = settings.send_stream  # of a run that is watched, it hears of each call (`runs/watching.py`)
+        self._run_watches: list[TurnWatch] = [stream] if hasattr(stream, "take_result") else []
+        self._watches = self._run_watches if watch is None else [*self._run_watches, watch]
         self._ends: dict[int, ToolResult | CallStop] = {}
         self._spans: dict[int, ToolCallSpan] = {}
 
     def begin(self, position: int) -> None:
-        """Count a call that begins."""
+        """Count a call that begins, unless a watch raises why it may not."""
+        for watch in self._watches:
+            watch.begin(self.jobs[position].call)
         self.counted.add(position)
-        if self._watch is not None:
-            self._watch.begin(self.jobs[position].call)
         tracer = tracer_here.get().tracer
         if tracer is not None:
             self._spans[position] = tracer.call(self.jobs[position].call)
@@ -225,8 +227,9 @@ class _RunningJobs:
         job = self.jobs[position]
         if isinstance(outcome.error, CallStop) or is_pending(outcome.value):
             self.counted.discard(position)
-        if isinstance(outcome.error, asyncio.CancelledError) and self._watch is not None:
-            self._watch.cancel(job.call)
+        if isinstance(outcome.error, asyncio.CancelledError):
+            for watch in self._watches:
+                watch.cancel(job.call)
         if outcome.error is not None and not isinstance(outcome.error, (Exception, CallStop)):
             if position in self._spans:
                 self._spans[position].end(error=outcome.error)
@@ -235,19 +238,31 @@ class _RunningJobs:
         self._ends[position] = end
         if position in self._spans:
             _end_span(self._spans[position], outcome, end)
-        if self._watch is None:
-            return
-        if isinstance(end, CallStop):
-            self._watch.stop(job.call, end)
-        else:
-            self._watch.take_result(end)
+        for watch in self._watches:
+            if isinstance(end, CallStop):
+                watch.stop(job.call, end)
+            else:
+                watch.take_result(end)
 
-    def results(self, outcomes: list[Outcome]) -> "dict[str, ToolResult | CallStop]":
-        """Return what each call gave, by its id."""
+    def turn_results(
+        self, calls: ToolCalls, decls: ToolDecls, jobs: list[Job], outcomes: list[Outcome]
+    ) -> TurnResults:
+        """Return what the calls of the turn brought, those too that did not run, such as rejected ones."""
         ends: dict[str, ToolResult | CallStop] = {}
         for position, (job, outcome) in enumerate(zip(self.jobs, outcomes, strict=True)):
             ends[job.call.id] = self._ends[position] if position in self._ends else _result(job, outcome)
-        return ends
+        turn = TurnResults(calls, [], [], {})
+        for job in jobs:
+            end = ends.get(job.call.id)
+            if end is None and job.result is not None:
+                end = _with_note(job, job.result)
+                for watch in () if job.was_told else self._run_watches:
+                    watch.take_result(end)
+            if end is None or isinstance(end, CallStop):
+                _add_waiting(turn, job, end, decls)
+            else:
+                turn.results.append(end)
+        return turn
 
 
 def _end_span(span: ToolCallSpan, outcome: Outcome, end: "ToolResult | CallStop") -> None:
@@ -285,7 +300,7 @@ def _turn_call(job: Job, entry_of: Callable[[Any], Callable[..., Any]]) -> TurnC
     ledger = current_ledger()
     left = None if ledger is None else ledger.seconds_left()
     return TurnCall(
-        partial(_start, job, with_watcher(job.call, entry)),
+        partial(_start, job, entry),
         is_async=is_async(entry),
         timeout=least(job.timeout, left),
     )
@@ -434,21 +449,6 @@ def with_watcher(call: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     return run_later
 
 
-def _turn_results(
-    calls: ToolCalls, decls: ToolDecls, jobs: list[Job], ends: "dict[str, ToolResult | CallStop]"
-) -> TurnResults:
-    turn = TurnResults(calls, [], [], {})
-    for job in jobs:
-        end = ends.get(job.call.id)
-        if end is None and job.result is not None:
-            end = _with_note(job, job.result)
-        if end is None or isinstance(end, CallStop):
-            _add_waiting(turn, job, end, decls)
-        else:
-            turn.results.append(end)
-    return turn
-
-
 def _add_waiting(turn: TurnResults, job: Job, stop: CallStop | None, decls: ToolDecls) -> None:
     """Note what a call waits for, if it is not one that has not begun; and what was decided about it."""
     turn.requests.extend(job.requests)
@@ -495,10 +495,6 @@ def _plain_result(job: Job, outcome: Outcome) -> "ToolResult | CallStop":
         misfit = unfit_error(job.decl, value)
         if misfit is not None:
             return ToolResult.failed(job.call, message_of(misfit), misfit)
-    if isinstance(error, LateError):
-        emit_result = getattr(settings.send_stream, "emit_result", None)  # of a run that is watched
-        if emit_result is not None:
-            emit_result(job.call.id, result)
     return result
 
 

@@ -52,7 +52,7 @@ asyncio.run(read())
 """
 TOOLS = {"Tool.__new__"}
 RUNS = {"execution._engine", "execution.finalize", "execution._account_failed_call"}
-STREAMS = {"execution._engine", "execution.anyio", "lm.anyio", "messages.anyio"}
+STREAMS = RUNS | {"execution.anyio", "lm.anyio", "messages.anyio"}
 CASES = {
     "import": ("", set[str]()),
     "no tools": ("talk(Plain, PLAIN, sigadapt.ChatAdapter(), question='?')", set[str]()),

@@ -107,21 +107,14 @@ class AgentTool(DeclaredTool):
             try:
                 value = await self._arun(kwargs)
             except asyncio.CancelledError as error:
-                read_outcome(error, self._readable)
+                read_outcome(error, lambda value: self._readable(self._checked(value)))
                 raise
             return self._readable(value)
         return refusal[0]
 
     def _readable(self, result: Any) -> Any:
-        """Return what an agent's model reads of a result, or raise why it does not fit what was declared."""
-        decl: Any = self._decl
-        value = readable(result, str(self.name))
-        if decl.check_result:
-            plain_value = readable(result.value, str(self.name)) if isinstance(result, NotedValue) else value
-            error = None if isinstance(value, RefusedRun) else unfit_error(decl, plain_value)
-            if error is not None:
-                raise error
-        return value
+        """Return what an agent's model reads of a result."""
+        return readable(result, str(self.name))
 
     # Callbacks get the arguments under the name `kwargs`, as those of DSPy's own tools.
 
@@ -155,7 +148,18 @@ class AgentTool(DeclaredTool):
             call.wait_for_result(need)
         if need is not None:
             raise cannot_wait("whatever runs it cannot go on with its call later", str(self.name))
-        return value
+        return self._checked(value)
+
+    def _checked(self, result: Any) -> Any:
+        """Return what the function returned, or raise why it does not fit what was declared."""
+        decl: Any = self._decl
+        if not decl.check_result:
+            return result
+        value = readable(result.value if isinstance(result, NotedValue) else result, str(self.name))
+        error = None if isinstance(value, RefusedRun) else unfit_error(decl, value)
+        if error is not None:
+            raise error
+        return result
 
     @property
     def is_sequential(self) -> bool:
