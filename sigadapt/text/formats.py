@@ -404,7 +404,8 @@ FORMATS: tuple[TextFormat, ...] = (
     _named(
         "deepseek-v3.1",
         _DEEP_BEGIN,
-        rf"{_DEEP_BEGIN}\s*(?P<name>[^\s`<][^\n`<]{{0,127}}?)\s*{_DEEP_SEP}",
+        # Step 3 writes `<steptml:invoke ...>` behind them.
+        rf"{_DEEP_BEGIN}\s*(?P<name>[^\s`<][^\n`<]{{0,127}}?)\s*{_DEEP_SEP}(?!\s*{tags.INVOKE_OPENER})",
         example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
         '{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
         write=writer(

@@ -9,6 +9,7 @@ Nothing is evaluated (nothing is executed): `literal_at` is a parser of its own,
     is counts, and string last.
  c. Text that is none of the declared types stays text, for validation to refuse. Nothing is guessed.
  d. Without a declared type, an array or an object is read and everything else stays text.
+ e. Where a format says whether a value is text, this counts unless the declared types contradict it.
 """
 
 import json
@@ -35,8 +36,7 @@ _ESCAPE = re.compile(
 _WORD = re.compile(r"(?:[Tt]rue|[Ff]alse|None|null)\b")
 _CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
-NO_TEXT: Json = {"type": ["null", "boolean", "number", "array", "object"]}
-"""The schema of a value that a format writes without the marks of a string."""
+_NO_TEXT = {"null", "boolean", "number", "array", "object"}
 # In Python a closing quote is followed by one of these. A quote before anything else is part of the text:
 # models write shell commands with quotes inside and do not escape them.
 _AFTER_STRING = re.compile(r"\s*(?:[,)\]}:]|\Z)")
@@ -217,11 +217,13 @@ def property_of(schema: Any, key: str, root: Json) -> Any:
     return additional if is_object(additional) else None
 
 
-def value_of(raw: str, schema: Any, root: Json) -> Any:
-    """Return the value that a raw text is by its schema; the text itself where it is none."""
+def value_of(raw: str, schema: Any, root: Json, *, is_text: bool | None = None) -> Any:
+    """Return the value that a raw text is by its schema and its format; the text itself where it is none."""
     types = types_of(schema, root)
-    if types == {"string"}:
+    if types == {"string"} or (is_text and (not types or "string" in types)):
         return raw
+    if is_text is False:
+        types = types or _NO_TEXT
     word = raw.strip()
     if _is_constant(word.lower(), types):
         return _CONSTANTS[word.lower()]

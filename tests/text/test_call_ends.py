@@ -16,6 +16,10 @@ TOOLS: list[Any] = [
     {"name": "now", "parameters": {"properties": {}}},
     {"name": "ask", "parameters": {"properties": {"a": STRING, "arguments": ANY_OBJECT}}},
     {"name": "free", "parameters": ANY_OBJECT},
+    {
+        "name": "mix",
+        "parameters": {"properties": {**WEATHER, "ref": {"type": ["integer", "string"]}, "any": {}}},
+    },
 ]
 SCHEMAS = {tool["name"]: tool["parameters"] for tool in TOOLS}
 ENDS: list[tuple[str, list[Any], list[Any], str | None]] = table(__file__, "ENDS")

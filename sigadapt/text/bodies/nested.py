@@ -20,7 +20,7 @@ from typing import Any
 from sigadapt.json_values import Json, is_object, object_of
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.text.contract import MOST_CALLS, Body, CallSpan, Scan, TextCall, ToolTable, as_written
-from sigadapt.text.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
+from sigadapt.text.written_values import literal_at, property_of, types_of, value_of
 
 _MOST_LEVELS = 60
 _PART = 3  # characters of a marker that are no text
@@ -117,10 +117,9 @@ class _ValueReader:
             raise ValueError("half a marker, or no value")
         stop = _WORD_END.search(self.text, start, self.end)
         end = stop.start() if stop else self.end
-        if schema is None or types_of(schema, self.root) - {"string"}:
+        if types_of(schema, self.root) != {"string"}:
             raw = self.text[start:end].strip()
-            value_schema = NO_TEXT if schema is None else schema
-            value = value_of(raw, value_schema, self.root)
+            value = value_of(raw, schema, self.root, is_text=False)
             ends_here = stop is not None and stop[0] != "\n"
             if not isinstance(value, str) or (raw and ends_here):
                 return value, end

@@ -7,7 +7,7 @@
 
 One grammar with other tags (`Tags`). It looks like XML and is not: nothing is escaped, and a value runs to
 the closing tag after which the next parameter or the call's end stands. Values are text, typed by the
-declared schema (`written_values.value_of`); DSML and Kimi K3 say which values are text.
+declared schema (`written_values.value_of`); DSML, Kimi K3 and K2 Horizon say which are text.
 """
 
 import re
@@ -28,13 +28,13 @@ from sigadapt.text.contract import (
     Writer,
     as_written,
 )
-from sigadapt.text.written_values import NO_TEXT, property_of, text_of_value, value_of
+from sigadapt.text.written_values import property_of, text_of_value, value_of
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _FIRST_BREAK = re.compile(r"\A\r?\n")
 _LAST_LINE = re.compile(r"\r?\n([ \t]*)\Z")
 QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""
-_KIND = re.compile(r"""\b(string|type)=["'](\w+)["']""")
+_KIND = re.compile(r"(?:\b(?:string|type)=[\"']|_type\b[^<>]*>)(\w+)")
 _ATTRIBUTE = re.compile(r"\s+(?P<key>[\w.-]{1,100})=(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
 _PER_TAG = 64  # characters that a closing tag costs which closes nothing
 
@@ -289,8 +289,10 @@ class TagReader:
 
     def _value(self, raw: str, tag: str, schema: Any) -> Any:
         """Return what the text of a parameter is by its schema, and by what its opening tag says."""
+        kind = _KIND.search(tag)
+        is_text = None if kind is None or kind[1] == "text" else kind[1] in ("true", "string")
         if self.pairs:
-            return value_of(raw, schema, self.schema)
+            return value_of(raw, schema, self.schema, is_text=is_text)
         text = _FIRST_BREAK.sub("", raw)  # the line break on each side belongs to the markup
         last_line = _LAST_LINE.search(text) if self.tags.breaks or len(text) < len(raw) else None
         if last_line is not None:
@@ -300,12 +302,7 @@ class TagReader:
             if all(line.startswith(indent) or not line.strip() for line in lines):
                 text = "\n".join(line.removeprefix(indent) for line in lines)
         cdata = _CDATA.match(text)
-        text = cdata[1] if cdata else text
-        flag = _KIND.search(tag)
-        if flag is None or flag[2] == "text" or schema is not None:  # the schema corrects a wrong flag
-            return value_of(text, schema, self.schema)
-        is_text = flag[2] == ("true" if flag[0].startswith("string") else "string")
-        return text if is_text else value_of(text, NO_TEXT, self.schema)
+        return value_of(cdata[1] if cdata else text, schema, self.schema, is_text=is_text)
 
 
 _PREFIX = r"(?:[\w.]{1,32}:|[｜|](?:DSML|GCML)[｜|] ?)?"
