@@ -50,6 +50,7 @@ from sigadapt.providers.wire.reading import Part, Reading, details_in, finish_wo
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
+    ARGUMENT_NAMES,
     JsonText,
     an_object,
     content_parts,
@@ -61,6 +62,7 @@ from sigadapt.providers.wire.values import (
     more_than,
     named_part,
     objects,
+    usual_arguments,
 )
 from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls, functions_chosen, plain_text
 from sigadapt.schemas.arguments import CutOff, parse_arguments
@@ -115,7 +117,7 @@ _THINKING = ("thinking", "redacted_thinking")
 _OWN = frozenset(("system", "anthropic_version", "mcp_servers", "stop_sequences"))
 _OWN_BLOCKS = frozenset(("tool_use", "tool_result", "document", "server_tool_use", *_THINKING)) | {"image"}
 _TEXT_FIELDS = frozenset(("type", "text"))
-_CALL_FIELDS = frozenset(("type", "id", "name", "input"))
+_CALL_FIELDS = frozenset(("type", "id", "name"))
 
 
 _RESULT_FIELDS = frozenset(("type", "tool_use_id", "content", "is_error", "toolset_name"))
@@ -467,9 +469,10 @@ class Anthropic(Provider):
             plain = {"type": kind, "text": text}
             return text_part(block, text, more_than(block, _TEXT_FIELDS), plain)
         if kind == "tool_use":
-            call = block.get("id"), block.get("name"), decoded(block.get("input"))
-            fields = {key: block[key] for key in block if key != "input"}
-            return Part("call", more_than(block, _CALL_FIELDS), fields, {"type": kind}, call=call)
+            arguments = usual_arguments(decoded(block.get("input")), block)
+            fields = {key: block[key] for key in block if key not in ARGUMENT_NAMES}
+            call = block.get("id"), block.get("name"), arguments
+            return Part("call", more_than(fields, _CALL_FIELDS), fields, {"type": kind}, call=call)
         if kind in _THINKING:
             thinking = block.get("thinking") if kind == "thinking" else None
             if not _is_signed(block):

@@ -42,6 +42,7 @@ from sigadapt.providers.wire.values import (
     objects,
     one_call_each,
     text_of,
+    usual_arguments,
 )
 
 NAME = "bedrock-converse"
@@ -74,8 +75,9 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     start = block.start.get("toolUse")
     pieces = [use.get("input") for use in objects(block.pieces("toolUse"))]
     if is_object(start) or any(piece is not None for piece in pieces):
-        arguments = block.arguments(JsonText(json_text(pieces)), ended=ended)
-        return {"toolUse": {**an_object(start), "input": arguments}}
+        use = an_object(start)
+        arguments = JsonText(json_text(pieces)) or use.get("input")
+        return {"toolUse": {**use, "input": block.arguments(arguments, ended=ended)}}
     thoughts = objects(block.pieces("reasoningContent"))
     if thoughts:
         ciphertexts = [each["redactedContent"] for each in thoughts if each.get("redactedContent")]
@@ -134,7 +136,7 @@ class BedrockConverse(Provider):
     def part_of(self, block: Json) -> Part:
         if _is_call(block):
             use: Json = block["toolUse"]
-            call = use.get("toolUseId"), use.get("name"), decoded(use.get("input"))
+            call = use.get("toolUseId"), use.get("name"), usual_arguments(decoded(use.get("input")), use)
             return Part("call", "", block, text=block.get("text"), call=call)
         thought = an_object(an_object(block.get("reasoningContent")).get("reasoningText")).get("text")
         text = block.get("text")

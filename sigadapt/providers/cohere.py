@@ -59,7 +59,7 @@ def _whole_call(block: Block, *, ended: bool) -> Json:
     text = json_text(function.get("arguments") for function in functions)
     return {
         **fragments[0],
-        "function": {**functions[0], "arguments": block.arguments(text, ended=ended)},
+        "function": {**functions[0], "arguments": block.arguments(text or None, ended=ended)},
     }
 
 

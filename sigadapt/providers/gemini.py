@@ -43,6 +43,7 @@ from sigadapt.providers.wire.reading import Part, Reading, finish_word, text_par
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.stream_parts import whole_arguments
 from sigadapt.providers.wire.values import (
+    ARGUMENT_NAMES,
     RawCall,
     an_object,
     content_parts,
@@ -54,6 +55,7 @@ from sigadapt.providers.wire.values import (
     named_part,
     objects,
     one_call_each,
+    usual_arguments,
 )
 from sigadapt.providers.wire.writing import (
     arguments_of,
@@ -83,13 +85,13 @@ _FINISH = {
 _TEXT_PART = {"text", "thought", "thoughtSignature"}
 _SAID = frozenset(("type", *_TEXT_PART))  # `type` is that of a text among the parts (`content_parts`)
 _CALLED = frozenset(("functionCall", "thoughtSignature"))
-_CALL_FIELDS = frozenset(("id", "name", "args", "partialArgs", "willContinue"))
+_CALL_FIELDS = frozenset(("id", "name"))
 _SAFE = str.maketrans("-_", "+/")  # Google's SDK writes the base64 of addresses
 _MEDIA = frozenset(("inlineData", "fileData"))
 _CONTENT = frozenset(("role", "parts"))
 _BODY = frozenset(("candidates", "promptFeedback", "prompt_feedback"))
-_INPUT = frozenset(("args", "partialArgs", "willContinue"))
-_PAYLOADS = frozenset(("args", "response"))  # whose names are those of tools
+_INPUT = frozenset(("partialArgs", "willContinue", *ARGUMENT_NAMES))
+_PAYLOADS = frozenset(("response", *ARGUMENT_NAMES))  # whose names are those of tools
 _LEVELS = 12  # of a body, which hold names of Google's
 
 
@@ -169,7 +171,7 @@ def _call(call: Json) -> RawCall:
     if partials:
         # Google documents no call with both `args` and `partialArgs`: keep both, as a bad call.
         arguments = [arguments, partials] if arguments else whole_arguments(objects(partials))
-    return (call.get("id"), call.get("name"), arguments)
+    return (call.get("id"), call.get("name"), usual_arguments(arguments, call))
 
 
 def _unended(part: Part, block: Json) -> Part:
@@ -565,8 +567,9 @@ class Gemini(Provider):
         thinking = text if is_thought else None
         if _is_call(block):
             call: Json = block["functionCall"]
-            more = _join_names((more_than(block, _CALLED), more_than(call, _CALL_FIELDS), signature))
-            fields = {**block, "functionCall": {key: call[key] for key in call if key not in _INPUT}}
+            function = {key: call[key] for key in call if key not in _INPUT}
+            more = _join_names((more_than(block, _CALLED), more_than(function, _CALL_FIELDS), signature))
+            fields = {**block, "functionCall": function}
             return Part("call", more, fields, {"functionCall": {}}, said, thinking, _call(call))
         more = more_than(block, _SAID)
         if "text" not in block and block.keys() - _SAID:

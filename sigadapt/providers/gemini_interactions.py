@@ -33,6 +33,7 @@ from sigadapt.providers.wire.values import (
     kind_of,
     objects,
     text_of,
+    usual_arguments,
 )
 
 NAME = "gemini-interactions"
@@ -128,7 +129,8 @@ class GeminiInteractions(Provider):
     def part_of(self, block: Json) -> Part:
         kind = kind_of(block)
         if kind == "function_call":
-            call = block.get("id"), block.get("name"), decoded(block.get("arguments"))
+            arguments = usual_arguments(decoded(block.get("arguments")), block)
+            call = block.get("id"), block.get("name"), arguments
             return Part("call", "", {key: block[key] for key in block if key != "arguments"}, call=call)
         if kind == "model_output":
             return text_part(block, text_of(block.get("content")))

@@ -22,6 +22,7 @@ from sigadapt.providers.wire.values import (
     json_text,
     kind_of,
     objects,
+    usual_arguments,
 )
 from sigadapt.schemas.arguments import CutOff
 
@@ -36,7 +37,7 @@ def _whole_entry(pieces: list[Json], *, ended: bool) -> Json:
     kind = kind_of(entry)
     entry["type"] = ".".join(kind.split(".")[:2])  # without `delta`, `started` or `done`
     if kind.startswith("function.call"):
-        text = JsonText(json_text(piece.get("arguments") for piece in pieces))
+        text = JsonText(json_text(piece.get("arguments") for piece in pieces)) or None
         entry["arguments"] = text if ended else CutOff(text)
     elif kind.startswith("message.output"):
         contents: list[Any] = [piece.get("content") for piece in pieces]
@@ -100,7 +101,8 @@ class MistralConversations(Provider):
     def part_of(self, block: Json) -> Part:
         kind = kind_of(block)
         if kind == "function.call":
-            call = block.get("tool_call_id"), block.get("name"), block.get("arguments")
+            arguments = usual_arguments(block.get("arguments"), block)
+            call = block.get("tool_call_id"), block.get("name"), arguments
             return Part("call", "", {key: block[key] for key in block if key != "arguments"}, call=call)
         contents = content_parts(block.get("content"))
         thoughts = [part.get("thinking") for part in contents if kind_of(part) == "thinking"]

@@ -63,6 +63,7 @@ from sigadapt.providers.wire.reading import (
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
 from sigadapt.providers.wire.stream_parts import fold
 from sigadapt.providers.wire.values import (
+    ARGUMENT_NAMES,
     RawCall,
     an_object,
     calls_of,
@@ -76,6 +77,7 @@ from sigadapt.providers.wire.values import (
     named_part,
     objects,
     text_of,
+    usual_arguments,
     usual_call,
 )
 from sigadapt.providers.wire.writing import functions_chosen, text_of_arguments, written_text
@@ -113,7 +115,9 @@ _OF_LITELLM = frozenset(("images", "thinking_blocks", "citations"))
 _LIMITS_OF_OBJECTS = frozenset(("MAX_TOKENS", "max_tokens", "model_context_window_exceeded"))
 """What providers that send arguments as objects say about a limit."""
 _OF_GATEWAYS = frozenset(("provider_specific_fields", "native_finish_reason", "error"))
-_CALL_FIELDS = frozenset(("id", "type", "function", "custom", "index"))
+_INSIDE = frozenset(("function", "custom", "index", "name", *ARGUMENT_NAMES))
+"""The members of a call that the next request writes anew."""
+_CALL_FIELDS = _INSIDE | {"id", "type"}
 _REASONING = ("reasoning_content", "reasoning")
 _WANTED_BACK = frozenset(("reasoning_details", "audio", "annotations", "content"))
 _TEXTS = ("content", "refusal", *_REASONING)
@@ -214,8 +218,8 @@ def _raw_calls_in(message: Json) -> list[Json]:
 def _call_of(call: Json) -> RawCall:
     """Return the id, name and arguments of a call."""
     function: Any = call.get("function")
-    if function.__class__ is dict:
-        return call.get("id"), function.get("name"), function.get("arguments")
+    if function.__class__ is dict and function.get("name") and function.get("arguments"):
+        return call.get("id"), function["name"], function["arguments"]
     return chat_call(call)
 
 
@@ -227,7 +231,7 @@ def _with_old_call(calls: list[RawCall], message: Json) -> list[RawCall]:
     if "function_call" not in message:
         return calls
     for old in calls_of(message["function_call"]):
-        call = old.get("name"), old.get("arguments")
+        call = old.get("name"), usual_arguments(old.get("arguments"), old)
         if any(call) and call not in [each[1:] for each in calls]:
             calls.append((None, *call))
     return calls
@@ -387,7 +391,7 @@ def _state(message: Json, text: str | None) -> Json | None:
     if is_array(content := message.get("content")) and any("thinking" in part for part in objects(content)):
         fields["content"] = content
     items = calls_of(message.get("tool_calls"))
-    calls = [{key: call[key] for key in call if key not in ("function", "custom", "index")} for call in items]
+    calls = [{key: call[key] for key in call if key not in _INSIDE} for call in items]
     names = [*fields, *(name for call in calls if (name := _more_of(call)))]
     part = Part("message", ", ".join(names), {**fields, "tool_calls": calls})
     return state_of(NAME, [part]) if names else None
@@ -434,7 +438,7 @@ def _whole_field(key: str, pieces: list[Any]) -> Any:
 
 def _whole_old_call(pieces: list[Json], *, ended: bool) -> Json:
     name = next((piece["name"] for piece in pieces if piece.get("name")), None)
-    text = json_text(piece.get("arguments") for piece in pieces)
+    text = json_text(usual_arguments(piece.get("arguments"), piece) for piece in pieces)
     return {"name": name, "arguments": text if ended or not name else CutOff(text)}
 
 

@@ -73,6 +73,7 @@ from sigadapt.providers.wire.reading import (
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
+    ARGUMENT_NAMES,
     FreeText,
     RawCall,
     an_object,
@@ -86,6 +87,7 @@ from sigadapt.providers.wire.values import (
     named_part,
     objects,
     text_of,
+    usual_arguments,
 )
 from sigadapt.providers.wire.writing import (
     blocks_with_calls,
@@ -202,7 +204,8 @@ def _call(item: Json) -> RawCall:
     if is_client_call(item):
         call_id, name, arguments = client_call(item)
     else:
-        call_id, name, arguments = item.get("call_id"), item.get("name"), item.get(_ARGUMENTS[item["type"]])
+        call_id, name = item.get("call_id"), item.get("name")
+        arguments = usual_arguments(item.get(_ARGUMENTS[item["type"]]), item)
     if item["type"] == "custom_tool_call":
         arguments = FreeText.of(arguments)
     if finish_word(item.get("status"), {}) in UNENDED:
@@ -564,10 +567,10 @@ class OpenAIResponses(Provider):
         if is_client_call(block):
             return Part("call", kind, block, call=_call(block))
         if kind == "function_call":
-            fields = _without(block, "arguments", "parsed_arguments")
-            return Part("call", more_than(block, _CALL_FIELDS), fields, {"type": kind}, call=_call(block))
+            fields = _without(block, "parsed_arguments", *ARGUMENT_NAMES)
+            return Part("call", more_than(fields, _CALL_FIELDS), fields, {"type": kind}, call=_call(block))
         if kind == "custom_tool_call" and not ran_by_xai(block):
-            return Part("call", kind, _without(block, "input"), {"type": kind}, call=_call(block))
+            return Part("call", kind, _without(block, *ARGUMENT_NAMES), {"type": kind}, call=_call(block))
         more = kind or "an item without a type"
         if kind != "reasoning":
             return Part(kind, more, block)

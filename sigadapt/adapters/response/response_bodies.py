@@ -62,7 +62,8 @@ def _as_sent(body: Json) -> Json:
 def chat_body(output: Json) -> Json:
     """Return DSPy's legacy output as a chat completion."""
     calls = output.get("tool_calls")
-    # Beside dicts, DSPy's legacy output has the call objects of LiteLLM.
+    # Beside dicts, DSPy's legacy output has the call objects of LiteLLM, or DSPy's own.
+    calls = getattr(calls, "tool_calls", calls)
     if is_array(calls):
         calls = [*calls]
         for number, call in enumerate(calls):

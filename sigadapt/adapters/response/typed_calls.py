@@ -54,6 +54,8 @@ _put = object.__setattr__
 
 def arguments_of(raw: Any) -> Arguments:
     """Decode the arguments of a raw call. Never raises."""
+    if type(raw) is CutOff and type(raw.sent) is UnreadCall:
+        raw = raw.sent
     if type(raw) is FreeText:
         return str(raw), {"input": str(raw)}
     if isinstance(raw, str):

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sigadapt.json_values import Json, is_array, is_object
-from sigadapt.providers.wire.values import an_object, json_text
-from sigadapt.schemas.arguments import CutOff, parse_arguments
+from sigadapt.providers.wire.values import an_object, json_text, usual_arguments
+from sigadapt.schemas.arguments import CutOff, UnreadCall, parse_arguments
 
 _NOTHING: Json = {}
 
@@ -81,12 +81,14 @@ class CallPieces:
         self.head = head
         self.index: Any = head.get("index")
         self.is_custom = not is_function and isinstance(head.get("custom"), dict)
-        part: Json = head["function"] if is_function else head["custom"] if self.is_custom else _NOTHING
+        self.part: Json = head["function"] if is_function else head["custom"] if self.is_custom else _NOTHING
+        self.key = "input" if self.is_custom else "arguments"
         call_id = head.get("id")
-        name = part.get("name")
+        name = self.part.get("name")
         self.id = call_id if isinstance(call_id, str) and call_id else None
         self.name = name if isinstance(name, str) and name else None
-        self.piece = part.get("input" if self.is_custom else "arguments")
+        piece = usual_arguments(self.part.get(self.key), self.part)
+        self.piece: Any = None if type(piece) is UnreadCall else piece
         self.pieces: list[Any] = []
         self.came_whole = False
 
@@ -96,6 +98,7 @@ class CallPieces:
         if self.takes_name_of(fragment):
             self.name = f"{self.name}{fragment.name}"
         self.name = self.name or fragment.name
+        self.part = {**fragment.part, **self.part}
         piece = fragment.piece
         if piece is not None and piece != "":
             text = json_text([piece]) if not self.pieces else ""
@@ -118,8 +121,9 @@ class CallPieces:
 
     def whole(self, *, ended: bool) -> Json:
         """Return the call as an entry of an unstreamed message's `tool_calls`."""
-        kind, key = ("custom", "input") if self.is_custom else ("function", "arguments")
-        function = {"name": self.name, key: self.arguments if ended else CutOff(self.arguments)}
+        kind = "custom" if self.is_custom else "function"
+        arguments = self.arguments if self.pieces else self.part.get(self.key)
+        function = {**self.part, "name": self.name, self.key: arguments if ended else CutOff(arguments)}
         return {**self.head, "id": self.id, kind: function}
 
 

@@ -5,14 +5,14 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 
-from sigadapt.json_values import Json, compact, is_array, is_object, is_unicode, json_like
-from sigadapt.schemas.arguments import CutOff
+from sigadapt.json_values import Json, compact, cut, is_array, is_object, is_unicode, json_like
+from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
 """A call as the provider sent it: `(id, name, arguments)`, each of any type.
 
 A str as arguments is JSON text. Any other value is already decoded. A `CutOff` wraps either. None means that
-the provider sent no arguments.
+the provider sent no arguments, an `UnreadCall` that nobody knows which they are.
 """
 
 
@@ -38,12 +38,23 @@ class FreeText(str):
         """Return the input as a provider sent it; what is not a text, as compact JSON."""
         if type(value) is CutOff:
             return CutOff(cls.of(value.sent))
+        if type(value) is UnreadCall:
+            return value
         if value is None:
             return cls()
         return cls(value) if isinstance(value, str) else cls(json_like(value))
 
 
-_HEAD = {"id", "type", "index"}  # of a call, beside its function
+_HEAD = frozenset(("id", "type", "index", "function", "custom"))  # of a chat's call
+ARGUMENT_NAMES = ("arguments", "args", "input", "parameters")
+"""The members in which wires put the arguments of a call."""
+_OTHER_NAMES = _HEAD | frozenset(("name", "call_id", "tool_call_id", "toolUseId", "object", "status")) | {
+    "confirmation_status", "created_at", "completed_at", "agent_id", "model", "output_index", "created_by",
+    "namespace", "caller", "toolset_name", "cache_control", "description", "strict", "parsed_arguments",
+    "partialArgs", "willContinue", "signature", "thought_signature", "extra_content",
+    "provider_specific_fields",
+}  # fmt: skip
+"""The members of a call, on any wire, that are documented and hold no arguments."""
 
 
 def objects(value: Any) -> list[Json]:
@@ -103,26 +114,46 @@ def chat_call(call: Json) -> RawCall:
     """Return the id, name and arguments of a call of a chat message."""
     usual = usual_call(call)
     function: Any = usual.get("function")
-    if function.__class__ is not dict and not is_object(function):
-        return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
-    name = function.get("name")
-    arguments = function.get("arguments")
-    if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
-        arguments = JsonText(json_like(call))
-    return call.get("id"), name, arguments
+    if not is_object(function):
+        custom: Json = usual["custom"]
+        return call.get("id"), custom.get("name"), FreeText.of(usual_arguments(custom.get("input"), custom))
+    arguments = usual_arguments(function.get("arguments"), function, call)
+    return call.get("id"), function.get("name"), arguments
 
 
 def usual_call(call: Json) -> Json:
     """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
     # Some servers put them beside the id, or send `function` as JSON text.
     function = call.get("function")
-    if function.__class__ is dict or is_object(function) or is_object(call.get("custom")):
+    is_usual = is_object(function) and call.keys() <= _HEAD
+    if is_usual or (is_object(call.get("custom")) and not is_object(function)):
         return call
     calls = calls_of(function) if function else [call]
     inner = calls[0] if len(calls) == 1 else {"arguments": JsonText(json_like(function))}
-    arguments = inner.get("arguments")
-    usual = {"name": inner.get("name"), "arguments": inner.get("input") if arguments is None else arguments}
-    return {**call, "function": usual}
+    members = (*call.items(), *inner.items())
+    return {
+        **call,
+        "function": {key: value for key, value in members if key not in _HEAD and value is not None},
+    }
+
+
+# {"name": "get_weather", "args": {"city": "Paris"}}, where the wire has `arguments`
+def usual_arguments(arguments: Any, members: Json, call: Json | None = None) -> Any:
+    """Return the arguments of a call; where its wire's own member lacks them, those in another wire's.
+
+    A call that holds something else, or two of them, is not read: its text is all of the call.
+    """
+    if arguments or not more_than(members, _OTHER_NAMES):
+        return arguments
+    places = [members[name] for name in ARGUMENT_NAMES if members.get(name)]
+    if len(places) == 1:
+        return places[0]
+    if arguments is not None and not places:
+        return arguments
+    text = json_like(members if call is None else call)
+    return UnreadCall(
+        text, Flaw("invalid_json", f"no member of the call is known to be its arguments: {cut(text)}")
+    )
 
 
 def one_call_each(parts: list[Json], field: str, key: str) -> list[Json]:
