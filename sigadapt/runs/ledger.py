@@ -212,9 +212,13 @@ class Ledger:
         calls = [value for value in history.messages[-1].values() if isinstance(value, ToolCalls)]
         if any(frozenset(call.id for call in turn_calls) == resumed.resumed_calls for turn_calls in calls):
             outer.latest_resumed = None
-            self.usage = resumed.usage
-            self.failed_turns = resumed.failed_turns
-            self.add_seconds(resumed.seconds)
+            self.go_on_from(resumed)
+
+    def go_on_from(self, resumed: "Ledger") -> None:
+        """Count what the run used that resumed the turn."""
+        self.usage = resumed.usage
+        self.failed_turns = resumed.failed_turns
+        self.add_seconds(resumed.seconds)
 
     def begin_step(self, turn: AgentTurn) -> None:
         """Begin the step of an agent.

@@ -26,11 +26,13 @@ from sigadapt.errors import InvalidOption
 from sigadapt.json_values import is_mapping, is_sequence, refuse_unknown
 from sigadapt.runs.ledger import Limits, check_limits
 from sigadapt.runs.run import Run
+from sigadapt.runs.waiting import resumed_run
 from sigadapt.signatures.sources.runnable import forgotten_adapter
 from sigadapt.signatures.tool_decls import Sources
 from sigadapt.signatures.transcript import read, with_events
 from sigadapt.turns.agent_calls import AgentCalls, AgentResults, tools_for_agent
 from sigadapt.turns.agent_turn import AgentTurn
+from sigadapt.turns.running import copy_of_state
 
 _NEXT_TOOL = ("next_tool_name", "next_tool_args")
 """Outputs of `dspy.ReAct`, and of no other agent."""
@@ -109,19 +111,21 @@ class ReAct(ReActV2):
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in its own run."""
         _refuse_foreign_adapter()
-        history = _copy_of(inputs.pop("history", None))
+        given = inputs.pop("history", None)
+        history = _copy_of(given)
         self._check_inputs(inputs, history)
         with self._run() as run:
-            run.ledger.take_over(history)
+            _take_over(run, history, given if inputs.keys() <= {"max_iters"} else None)
             return super().forward(history=history, **inputs)
 
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in its own run."""
         _refuse_foreign_adapter()
-        history = _copy_of(inputs.pop("history", None))
+        given = inputs.pop("history", None)
+        history = _copy_of(given)
         self._check_inputs(inputs, history)
         with self._run() as run:
-            run.ledger.take_over(history)
+            _take_over(run, history, given if inputs.keys() <= {"max_iters"} else None)
             return await super().aforward(history=history, **inputs)
 
     def _check_inputs(self, inputs: dict[str, Any], history: dspy.History) -> None:
@@ -197,6 +201,16 @@ class ReAct(ReActV2):
         modules: list[Any] = settings.caller_modules or []
         is_called = bool(modules) and modules[-1] is self
         return Run(self.limits).at_depth(len(modules) - is_called)
+
+
+def _take_over(run: Run, history: dspy.History, resumed_history: object) -> None:
+    """Go on with what a run used and kept that waited, whether another run is open around it or not."""
+    resumed = resumed_run(resumed_history)
+    if resumed is None or run.ledger.outer is not None:
+        run.ledger.take_over(history)
+        return
+    run.state.update(copy_of_state(resumed.state))
+    run.ledger.go_on_from(resumed.ledger)
 
 
 def _check_options(max_iters: object, text_answer: object) -> None:

@@ -17,6 +17,7 @@ from sigadapt.json_values import ARGUMENT_LEVELS, cut, fault_in, listed, pointer
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
 from sigadapt.runs.run import Run
+from sigadapt.schemas.caches import WeakCache
 from sigadapt.signatures.awaiting import arun, run
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_functions.open_call import CallProgress
@@ -132,7 +133,9 @@ def resume(
 ) -> dspy.History:
     """Run the calls of the turn, and return the history with them."""
     turn = run(ResumedTurn.of("resume", error, tools, decisions, timeout, partial=partial))
-    return with_results(error, _run(turn))
+    with _in_run(turn) as resumed:
+        results = turn.run()
+    return _history_of(resumed, with_results(error, results))
 
 
 async def aresume(
@@ -140,14 +143,18 @@ async def aresume(
 ) -> dspy.History:
     """Run the calls of the turn side by side, and return the history with them."""
     turn = await arun(ResumedTurn.of("aresume", error, tools, decisions, timeout, partial=partial))
-    return with_results(error, await _arun(turn))
+    with _in_run(turn) as resumed:
+        results = await turn.arun()
+    return _history_of(resumed, with_results(error, results))
 
 
 def results_of(
     error: InputNeeded, tools: object, decisions: object, timeout: float | None, *, partial: bool
 ) -> ToolResults:
     """Run the calls of the turn, and return their results."""
-    return _run(run(ResumedTurn.of("results_of", error, tools, decisions, timeout, partial=partial)))
+    turn = run(ResumedTurn.of("results_of", error, tools, decisions, timeout, partial=partial))
+    with _in_run(turn):
+        return turn.run()
 
 
 async def aresults_of(
@@ -155,21 +162,27 @@ async def aresults_of(
 ) -> ToolResults:
     """Run the calls of the turn side by side, and return their results."""
     turn = await arun(ResumedTurn.of("aresults_of", error, tools, decisions, timeout, partial=partial))
-    return await _arun(turn)
-
-
-def _run(turn: ResumedTurn) -> ToolResults:
-    with _in_run(turn):
-        return turn.run()
-
-
-async def _arun(turn: ResumedTurn) -> ToolResults:
     with _in_run(turn):
         return await turn.arun()
 
 
+_resumed_runs: WeakCache[Run[Any]] = WeakCache()
+"""The run that resumed the turn of a history, of each one that was resumed outside of any other run."""
+
+
+def resumed_run(history: object) -> Run[Any] | None:
+    """Return the run to go on with, for an agent that gets what `resume` returned."""
+    return _resumed_runs.get(history)
+
+
+def _history_of(resumed: Run[Any], history: dspy.History) -> dspy.History:
+    if resumed.ledger.outer is None:  # no other run knows what this one used and kept
+        _resumed_runs.put(history, resumed)
+    return history
+
+
 @contextmanager
-def _in_run(turn: ResumedTurn) -> Generator[None]:
+def _in_run(turn: ResumedTurn) -> Generator[Run[Any]]:
     """Open a run that continues from what the waiting run has used and kept.
 
     If the program leaves it, the error has the results so far, what they used and the state: `resume` again
@@ -184,7 +197,7 @@ def _in_run(turn: ResumedTurn) -> Generator[None]:
             run.state.update(copy_of_state(error.state))  # otherwise the open run has a newer state
         run.ledger.resume(earlier, turn.kept if is_agents else None, {call.id for call in error.calls})
         try:
-            yield
+            yield run
         except InputNeeded:
             raise
         except BaseException:

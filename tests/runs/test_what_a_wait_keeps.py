@@ -85,6 +85,36 @@ def test_the_state_waits_with_its_run(agent: Any, wait: str, keep: str, tmp_path
     assert "ordered" in history.model_dump_json()
 
 
+def show(context: ToolContext) -> str:
+    """Show the cart."""
+    return f"the cart: {context.state.get('cart')}"
+
+
+@pytest.mark.parametrize("keep", KEPT)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_agent_goes_on_outside_of_any_run(is_async: bool, keep: str, tmp_path: Any) -> None:
+    """tool-context: A turn that waits keeps the state of its run."""
+    make, decision = WAITS["an approval"]
+    tools = ToolDecls([add, make(), show])
+    looks_again = turn(Call("show", {}))
+    script = [turn(Call("add", {"book": "Emma"})), turn(Call("order", {})), looks_again, submits()]
+    program = sigadapt.ReAct("question -> answer", tools=tools, limits=sigadapt.Limits(requests=4))
+
+    async def go_on(error: InputNeeded) -> Any:
+        return await program.acall(history=await error.aresume(tools, {error.requests[0].id: decision}))
+
+    with serving([*script, *script[2:]], confirm="raise") as provider:
+        error = KEPT[keep](waiting(lambda: program(question="q")), tmp_path)
+        if is_async:
+            prediction = asyncio.run(go_on(error))
+        else:
+            prediction = program(history=error.resume(tools, {error.requests[0].id: decision}))
+        assert prediction.answer == "Done."
+        assert "the cart: ['Emma']" in prediction.history.model_dump_json()
+        program(history=prediction.history, question="another")  # a run of its own, with limits of its own
+    assert len(provider.received) == 6
+
+
 NO_JSON: dict[str, Any] = {
     "an object": object(),
     "a set": {1, 2},
