@@ -5,18 +5,24 @@ import collections
 import dataclasses
 import datetime as dt
 import json
+import pathlib
+import re
+from collections.abc import Callable
 from decimal import Decimal
 from enum import Enum
 from typing import Any, cast
 from uuid import UUID
 
 import dspy
+import numpy as np
 import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from signatures.tool_functions.served_tools import Call, serving, submits, turn
+from support import WIRES, Turns, lm_of
 
+import sigadapt
 from sigadapt import (
     InputNeeded,
     ToolCall,
@@ -28,6 +34,7 @@ from sigadapt import (
     rounds,
 )
 from sigadapt.errors import InvalidHistory
+from sigadapt.testing import Answer, LoopbackProvider
 
 CALLS = ToolCalls([ToolCall(id="call_1", name="fetch", args={})])
 
@@ -149,6 +156,108 @@ def test_any_value_is_read_after_loading_as_before(value: Any) -> None:
     """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
     [result] = ToolResults.of(CALLS, [value])
     assert read(saved(result)) == read(result)
+
+
+class Size(int, Enum):
+    BIG = 1
+
+
+class Price(float):
+    pass
+
+
+class Book(pydantic.BaseModel):
+    price: Decimal = Decimal("1.10")
+    day: dt.date = dt.date(2026, 1, 1)
+
+
+PATH = pathlib.PurePosixPath("a.txt")
+SCALARS: list[Any] = [
+    *(None, True, 0, -0.0, 1.5, 1e22, 10**30, "", "text", "1.10", "null", '{"a": 1}', "a\x00b", "a\ud800b"),
+    *(b"hi", b"\xff", bytearray(b"hi"), Decimal("1.10"), Decimal("1E+2"), Price(1.5), Size.BIG, Color.RED),
+    *(dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc), dt.time(1, 2), dt.timedelta(1)),
+    *(UUID(int=7), PATH, 1 + 2j, re.compile("a"), float("nan"), float("inf"), Row()),
+    *(np.float64(1.5), np.int64(3), np.bool_(True), np.float64("nan"), np.array([1.5, 2.0])),
+    *(Book(), Point(Decimal("1.10")), {"b", "a"}, frozenset((1,)), (1, 2), range(3), ValueError("no")),
+]
+HOMES: dict[str, Callable[[Any], Any]] = {
+    "alone": lambda value: value,
+    "in a list": lambda value: [value, 1],
+    "in an object": lambda value: {"value": value},
+    "in a dataclass": Point,
+    "in a tuple in an object": lambda value: {"rows": (value, {"value": value})},
+    "beside an image": lambda value: [value, dspy.Image(url="data:image/png;base64,iVBORw0KGgo=")],
+    "a key": lambda value: {value: 1},
+}
+
+
+@pytest.mark.parametrize("home", HOMES)
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_saved_result_is_sent_in_the_same_bytes(wire: str, home: str) -> None:
+    """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
+    unlike: list[str] = []
+    tool = ToolDecl.of(lambda: "", name="fetch")
+    provider = LoopbackProvider(lambda _: Answer(text="Hi."), keep=2)
+    adapter = sigadapt.ChatAdapter()
+    with provider as net, dspy.context(lm=lm_of(net, wire), adapter=adapter):
+        predict = dspy.Predict(Turns)
+        for value in SCALARS:
+            if home == "a key" and (type(value).__hash__ is None or isinstance(value, (frozenset, range))):
+                continue
+            [result] = ToolResults.of(CALLS, [HOMES[home](value)])
+            for each in (result, saved(result)):
+                predict(question="q", tools=[tool], results=ToolResults.of(CALLS, {"call_1": each}))
+            live, loaded = (json.dumps(received.body) for received in net.received)
+            if live != loaded:
+                unlike.append(repr(value))
+    assert unlike == []
+
+
+HALF = "a\ud800"
+ONE_KEY: list[dict[Any, int]] = [
+    *({1: 0, "1": 1}, {True: 0, "true": 1}, {Color.RED: 0, "red": 1}, {HALF: 0, "a\ufffd": 1}),
+    {dt.date(2026, 1, 1): 0, "2026-01-01": 1},
+]
+
+
+@pytest.mark.parametrize("members", ONE_KEY, ids=repr)
+@pytest.mark.parametrize("home", ["alone", "in a list", "in a tuple in an object"])
+def test_two_keys_that_are_one_in_json_are_refused(home: str, members: Any) -> None:
+    """tool-call-outputs: Two keys that are one in JSON are refused."""
+    with pytest.raises(InvalidHistory, match="two keys that are one in JSON") as caught:
+        ToolResults.of(CALLS, [HOMES[home](members)])
+    assert (caught.value.code, caught.value.tool) == ("unsendable_content", "fetch")
+    [result] = CALLS.run([ToolDecl.of(lambda: HOMES[home](members), name="fetch")])
+    assert result.is_error
+
+
+class Broken:
+    def __str__(self) -> str:
+        raise ValueError("no")
+
+
+class Deaf:
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+@pytest.mark.parametrize("kind", [Broken, Deaf])
+@pytest.mark.parametrize("home", ["alone", "in a list", "in an object", "in a dataclass"])
+def test_what_raises_when_it_is_written_is_refused_with_its_tool(home: str, kind: Any) -> None:
+    """tool-call-outputs: A result without a text is a failed one."""
+    with pytest.raises(InvalidHistory, match=r"cannot be written|no text of its own") as caught:
+        ToolResults.of(CALLS, [HOMES[home](kind())])
+    assert (caught.value.code, caught.value.tool) == ("unsendable_content", "fetch")
+
+
+@pytest.mark.parametrize("value", [UUID(int=7), dt.date(2026, 1, 1), Color.RED, PATH])
+def test_a_checked_result_is_checked_as_its_json(value: Any) -> None:
+    """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
+    returns = {"type": "string"}
+    tool = ToolDecl.of(lambda: value, name="fetch", returns=returns, check_result=True)
+    [result] = CALLS.run([tool])
+    assert not result.is_error
+    assert read(result) == read(*ToolResults.of(CALLS, [value]))
 
 
 def generator() -> Any:

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from copy import deepcopy
+from enum import Enum
 from inspect import isawaitable
 from math import isfinite
 from typing import Any, NoReturn, cast
@@ -47,6 +48,7 @@ from sigadapt.signatures.tool_results.tool_output import output_of
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 _DEFINITIONS = ("$defs", "definitions")
+_TO_RETURN = "Return text or JSON, such as str(value)."
 
 
 class AlteredText(str):
@@ -82,10 +84,13 @@ def plain_value(value: Any, tool: str) -> tuple[Any, tuple[str, ...]]:
     if _is_json(value):
         return value, ()
     _refuse_unreadable(value, tool)
-    if content_of(value) is not None:
-        return value, ()
     reasons: set[str] = set()
-    plain: Any = _plain(value, tool, reasons)
+    try:
+        plain: Any = value if content_of(value) is not None else _plain(value, tool, reasons)
+    except InvalidHistory:
+        raise
+    except Exception as error:  # noqa: BLE001  (of the methods by which it is written)
+        _refuse(tool, f"is {type_of(value)}, which cannot be written: {type(error).__name__}", _TO_RETURN)
     return plain, tuple(sorted(reasons))
 
 
@@ -108,13 +113,21 @@ def result_text(value: Any) -> str:
     """Return a result's value as text: text as it is, anything else as compact JSON."""
     if isinstance(value, str):
         return value
-    try:
-        text = orjson.dumps(value, option=PLAIN, default=_as_sorted_list).decode()
-    except TypeError:  # not plain JSON: DSPy builds a pydantic adapter for it
-        plain = utils.serialize_for_json(value)
-        return plain if isinstance(plain, str) else compact(plain)
+    text = _json_text(value)
     # A UUID or an Enum is read as the text that it is saved as, without quotes.
-    return orjson.loads(text) if text.startswith('"') else text
+    return json.loads(text) if text.startswith('"') else text
+
+
+def result_json(value: Any) -> Any:
+    """Return a result's value as the JSON that it is saved as."""
+    return str(value) if isinstance(value, str) else jiter.from_json(as_unicode(_json_text(value)).encode())
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return orjson.dumps(value, option=PLAIN, default=_as_sorted_list).decode()
+    except TypeError:  # not plain JSON: DSPy builds a pydantic adapter for it
+        return compact(utils.serialize_for_json(value))
 
 
 def _as_sorted_list(value: Any) -> list[Any]:
@@ -158,6 +171,8 @@ def _plain_scalar(value: str | float | None, reasons: set[str]) -> Any:
     elif isinstance(value, float) and not isfinite(value):
         reasons.add("null")
         return float(value)  # which is read and saved as null
+    elif isinstance(value, (int, float)) and not isinstance(value, (bool, Enum)):
+        return float(value) if isinstance(value, float) else int(value)  # NumPy's float is one
     return value
 
 
@@ -170,11 +185,13 @@ def _plain_items(items: Any, tool: str, reasons: set[str]) -> Any:
 
 def _plain_members(members: dict[Any, Any], tool: str, reasons: set[str]) -> Any:
     """Return a dict with plain keys and values; the same object if all of them are."""
-    keys = _plain_items(list(members), tool, reasons)
-    values = _plain_items(list(members.values()), tool, reasons)
-    plain: dict[Any, Any] = dict(zip(keys, values, strict=True))
-    is_same = [*plain] == [*members] and all(members[key] is value for key, value in plain.items())
-    return members if is_same else plain
+    keys, values = list(members), list(members.values())
+    plain_keys = _plain_items(keys, tool, reasons)
+    plain_values = _plain_items(values, tool, reasons)
+    if len(to_jsonable_python(dict.fromkeys(plain_keys))) < len(members):
+        _refuse(tool, "has two keys that are one in JSON, such as 1 and '1'", "Give each a name of its own.")
+    is_same = plain_keys is keys and plain_values is values
+    return members if is_same else dict(zip(plain_keys, plain_values, strict=True))
 
 
 def _plain_object(value: Any, tool: str, reasons: set[str]) -> Any:
@@ -204,11 +221,7 @@ def _text_of(value: Any, tool: str) -> str:
     """Return the text that a value has of itself."""
     text = str(value)
     if _ADDRESS.search(text) and not isinstance(value, BaseException):
-        _refuse(
-            tool,
-            f"is {type_of(value)}, which has no text of its own",
-            "Return text or JSON, such as str(value).",
-        )
+        _refuse(tool, f"is {type_of(value)}, which has no text of its own", _TO_RETURN)
     return text
 
 
@@ -217,7 +230,7 @@ def _refuse_unfinished(value: Any, tool: str) -> None:
     if isawaitable(value):
         _refuse(tool, "was not awaited", "Give what it returns: `await` it.")
     if isinstance(value, type):
-        _refuse(tool, f"is the class {value.__qualname__}", "Return text or JSON, such as str(value).")
+        _refuse(tool, f"is the class {value.__qualname__}", _TO_RETURN)
     if isinstance(value, dspy.ToolCalls.ToolCall):
         _refuse(tool, "is a call, which was not run", "Give what it returns: call.execute(decls).")
     if isinstance(value, (Iterator, AsyncIterator)):
@@ -275,8 +288,7 @@ def unfit_error(decl: Any, value: Any) -> InvalidHistory | None:
     """
     if not decl.check_result:
         return None
-    json_value = value if isinstance(value, str) else jiter.from_json(as_unicode(result_text(value)).encode())
-    flaw = flaw_of_value(json_value, decl.returns, decl.name)
+    flaw = flaw_of_value(result_json(value), decl.returns, decl.name)
     if flaw is None:
         return None
     summary = flaw.message.partition(": ")[2]

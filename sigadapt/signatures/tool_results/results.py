@@ -8,18 +8,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dspy
-import jiter
 import pydantic
 from typing_extensions import Self
 
 from sigadapt.display import Displayable, Rendering, rendered_results
 from sigadapt.errors import InvalidHistory, printable
-from sigadapt.json_values import Json, as_unicode, cut, is_object, type_of
+from sigadapt.json_values import Json, cut, is_object, type_of
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.pairing import in_order, results_of
-from sigadapt.signatures.tool_results.plain_values import result_text
+from sigadapt.signatures.tool_results.plain_values import result_json, result_text
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
@@ -140,12 +139,7 @@ def result_object(result: ToolResult) -> Json:
     # A failure becomes {"error": ...}, the content of an MCP result {"output": ...}; a dict, a pydantic model
     # and a dataclass stay themselves; anything else becomes {"result": ...}.
     # Source: Gemini's `FunctionResponse`, in which the keys `output` and `error` have a meaning.
-    if result.is_content:
-        value = json_of(result.value)
-    elif isinstance(result.value, str):
-        value = result.value
-    else:
-        value = jiter.from_json(as_unicode(result_text(result.value)).encode())
+    value = json_of(result.value) if result.is_content else result_json(result.value)
     note = {} if result.note is None else {"note": result.note}
     if result.is_error:
         return {"error": value, **note}
