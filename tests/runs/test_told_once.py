@@ -90,6 +90,11 @@ def failing(x: int) -> int:
     raise LookupError(f"no {x}")
 
 
+def cancelled(x: int) -> int:
+    """Count."""
+    raise asyncio.CancelledError
+
+
 async def later(x: int) -> int:
     """Count."""
     return x
@@ -106,6 +111,7 @@ TOOLS = ToolDecls(
         count,
         ToolDecl.of(unfit, check_result=True),
         failing,
+        cancelled,
         later,
         ToolDecl.of(late, timeout=0.05),
         ToolDecl.of(count, name="pay", requires_confirmation=True),
@@ -113,7 +119,10 @@ TOOLS = ToolDecls(
 )
 TURN = Answer(
     calls=[
-        *(Call(name, {"x": 1}) for name in ("count", "unfit", "failing", "later", "late", "pay")),
+        *(
+            Call(name, {"x": 1})
+            for name in ("count", "unfit", "failing", "cancelled", "later", "late", "pay")
+        ),
         Call("count", {"x": "a"}),
         Call("pay", {"x": 2}),
     ]

@@ -89,12 +89,12 @@ def start_function(
     """Run a function from sync code; return what it returns, which may be awaitable."""
     entry = sync_entry(function)
     if timeout is None:
-        return entry(**arguments)
+        return _ended(Outcome.of(partial(entry, **arguments)))
     with relayed_from_thread():
         future = in_thread(partial(entry, **arguments))
     if not futures.wait([future], timeout).done:
         raise LateError(timeout, is_cancelled=False)
-    return future.result().result()
+    return _ended(future.result())
 
 
 async def arun_function(
@@ -117,7 +117,18 @@ async def arun_function(
         future.cancel()  # its thread may end after this loop
     if is_late:
         raise LateError(timeout or 0.0, is_cancelled=False)
-    return await _wait_for(future.result().result(), timeout)
+    return await _wait_for(_ended(future.result()), timeout)
+
+
+def _ended(outcome: Outcome) -> Any:
+    """Return what a sync function returned, or raise what it raised: to cancel itself is to fail."""
+    if isinstance(outcome.error, asyncio.CancelledError):  # the caller would take it for its own cancellation
+        raise _cancelled_itself()
+    return outcome.result()
+
+
+def _cancelled_itself() -> futures.CancelledError:
+    return futures.CancelledError("it cancelled itself")
 
 
 def is_async(function: Any) -> bool:
@@ -276,7 +287,7 @@ async def _wait_for(value: Any, timeout: float | None) -> Any:
         if is_late:
             raise LateError(timeout or 0.0, is_cancelled=True)
         if task.cancelled():
-            raise futures.CancelledError("it cancelled itself")
+            raise _cancelled_itself()
         value = task.result()
     return value
 
