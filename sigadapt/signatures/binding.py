@@ -82,7 +82,7 @@ def with_own_defaults(decl: ToolDecl, args: Json) -> Json:
     for name, value in args.items():
         if not is_object(value) and not is_array(value):
             continue
-        adapter = _adapter(types.named.get(name, types.others))
+        adapter = _adapter_of(types, name)
         if adapter is not None:
             with suppress(ValueError):  # it does not fit, and so runs nothing
                 visible[name] = _with_model_defaults(value, adapter.validate_json(compact(value)))
@@ -191,13 +191,17 @@ def _by_annotation(types: callables.Types, args: Json) -> tuple[Json, list[Error
     values: Json = {}
     errors: list[ErrorDetails] = []
     for name, value in args.items():
-        adapter = _adapter(types.named.get(name, types.others))
+        adapter = _adapter_of(types, name)
         try:
             values[name] = adapter.validate_json(compact(value)) if adapter else copy.deepcopy(value)
         except pydantic.ValidationError as error:
             values[name] = copy.deepcopy(value)
             errors += _details(error, name)
     return values, errors
+
+
+def _adapter_of(types: callables.Types, name: str) -> "pydantic.TypeAdapter[Any] | None":
+    return _adapter(types.named.get(name, types.named.get(callables.OTHERS, Any)))
 
 
 def _adapter(annotation: Any) -> "pydantic.TypeAdapter[Any] | None":

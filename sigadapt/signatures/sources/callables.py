@@ -5,8 +5,9 @@ The details:
  a. A parameter without a default is required.
  b. Bound parameters are left out: `self`, `cls`, and those that a `functools.partial` sets. A call could
     override a partial's keywords, but its author chose them, and they may be secrets.
- c. `*args` and `**kwargs` are left out. With `**kwargs`, the schema allows additional properties. Alone and
-    without annotations, they are a problem.
+ c. `*args` and `**kwargs` are left out. With `**kwargs: T`, the schema allows additional properties of the
+    type T; with `**kwargs: Unpack[T]`, the keys of the TypedDict T are parameters. `*args` and `**kwargs`
+    alone and without annotations are a problem.
  d. A parameter's description is its `Field`'s, else its docstring's. The tool's description is the docstring
     without the sections on parameters, result and exceptions.
  e. A default is written as JSON. One without a JSON form is left out; its parameter is still optional.
@@ -23,12 +24,14 @@ import re
 import typing
 import warnings
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from types import FunctionType, GenericAlias, MappingProxyType, MethodType
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeGuard, cast, get_args, get_origin
 
 import dspy
 from pydantic.fields import FieldInfo
+from typing_extensions import NotRequired, Required, Unpack, get_type_hints, is_typeddict
 
 from sigadapt.errors import InvalidToolDecl, UndeclaredTypeWarning
 from sigadapt.json_values import Json
@@ -41,7 +44,9 @@ _Function: TypeAlias = Callable[..., Any]
 _WARNED: set[str] = set()
 """The functions of which a warning was logged, by their qualified names: a function may be declared often."""
 
+OTHERS = "**"
 _UNRESOLVED = inspect.Parameter.empty
+_UNPACKS = (Unpack, getattr(typing, "Unpack", Unpack))  # that of Python 3.11 is another
 
 
 _TITLES = "Args|Arguments|Params|Parameters|Attributes|Returns|Yields|Raises|Exceptions"
@@ -62,12 +67,11 @@ class Types(NamedTuple):
     Python would pass a pydantic `Field` itself that is the default of one of the `filled` arguments.
     """
 
-    named: dict[str, Any]  # the annotation of each argument
+    named: dict[str, Any]  # the annotation of each argument, and that of `**kwargs` under `OTHERS`
     filled: frozenset[str] = frozenset()  # arguments whose default is a `Field`
-    others: Any = Any  # the annotation of `**kwargs`
     defaults: Mapping[str, Any] = MappingProxyType({})
     untyped: tuple[str, ...] = ()  # arguments without an annotation
-    is_open: bool = False  # whether it has `**kwargs`
+    optional: AbstractSet[str] = frozenset()  # arguments without a default that may be left out
     returns: Any = inspect.Parameter.empty
     context: str | None = None  # the parameter that takes a ToolContext
 
@@ -95,13 +99,17 @@ def describe(source: _Function, parameters: Json | None) -> list[Fields]:
         names = ", ".join(map(repr, types.untyped))
         message = f"{where}: {names} without an annotation: a model may send any value there"
         warnings.warn(message, UndeclaredTypeWarning, stacklevel=2)
+    others = schemas.properties.pop(OTHERS, None)
     for name, schema in schemas.properties.items():
         if name in types.defaults:
             with suppress(ValueError):  # (e)
                 schema["default"] = jsonable(types.defaults[name])
         if name in docs.parameters and "description" not in schema:
             schema["description"] = docs.parameters[name]
-    schema = schemas.as_object([n for n in types.named if n not in types.defaults], is_open=types.is_open)
+    required = [n for n in types.named if n not in types.defaults and n not in types.optional]
+    schema = schemas.as_object(required, is_open=others is not None)
+    if others:
+        schema["additionalProperties"] = others
     if schemas.used_pydantic:  # a type's own hooks can say anything
         check(schema, tool=where)
     returns = None
@@ -147,23 +155,37 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
             _add_parameter(parameter, hint, types, defaults)
     if len(contexts) > 1:
         problems.append(f"it has {len(contexts)} parameters of the type ToolContext, and one is filled")
-    open_hint: Any = Any
+    optional: set[str] = {OTHERS}
     for parameter in open_:  # at most one
         hint = _hint(function, parameter.name, parameter.annotation, [])
-        open_hint = Any if hint is _UNRESOLVED else hint
+        keys = {OTHERS: Any if hint is _UNRESOLVED else hint}
+        if get_origin(hint) in _UNPACKS and is_typeddict(get_args(hint)[0]):
+            keys, optional = _keys_of(get_args(hint)[0])
+        types |= {name: key for name, key in keys.items() if name not in keywords}
     returns = signature.return_annotation
     if returns is not signature.empty:
         returns = _hint(function, "return", returns, [])
     return Types(
         types,
         frozenset(p.name for p in parameters if isinstance(p.default, FieldInfo)),
-        open_hint,
         defaults,
         tuple(p.name for p in parameters if p.annotation is p.empty),
-        bool(open_),
+        optional,
         returns,
         contexts[0].name if contexts else None,
     )
+
+
+def _keys_of(typed_dict: Any) -> tuple[dict[str, Any], set[str]]:
+    """Return the types of a TypedDict's keys, and the keys that may be left out."""
+    keys = get_type_hints(typed_dict, include_extras=True)
+    optional = {*typed_dict.__optional_keys__}
+    for name, hint in keys.items():
+        qualifier = get_origin(hint)
+        if qualifier in (Required, NotRequired):  # in quotes, the class knows of neither
+            (keys[name],) = get_args(hint)
+            optional = optional | {name} if qualifier is NotRequired else optional - {name}
+    return keys, optional
 
 
 def _signature_of(function: _Function, where: str) -> inspect.Signature:
