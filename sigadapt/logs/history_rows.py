@@ -78,6 +78,10 @@ class HistoryRows:
             calls = ToolCalls(turn=turn)
         for sent_id, call in zip(sent_ids, calls.in_order(), strict=True):
             self._sent_ids[call.id] = sent_id
+        for call in calls.invalid:
+            instead = "no arguments" if call.name else "the name 'unnamed'"
+            reason = f"{call.message}; sent again, call {cut(repr(call.id))} has {instead}"
+            self.changes.append(Change(f"/calls/{call.id}", "lowered", reason))
         if reading.state is not None and (names := dict.fromkeys(self._provider.extras(reading.state))):
             reason = f"{', '.join(names)} has no neutral form, and stays in the turn's state for its own wire"
             self.changes.append(Change(f"/said/{self._turn_count}", "lowered", reason))

@@ -221,8 +221,17 @@ def _continues(part: Json, first: Json, last: Json) -> bool:
     return are_texts and bool(part.get("thought")) == bool(first.get("thought"))
 
 
-def _merge(pieces: list[Json]) -> Json:
-    return {key: value for piece in pieces for key, value in piece.items() if value is not None}
+def _merge(pieces: Sequence[Json]) -> Json:
+    """Return the members of all pieces, of one that several have the last that is not empty."""
+    whole: Json = {}
+    for piece in pieces:
+        for key, value in piece.items():
+            before = whole.get(key)
+            if is_object(before) and is_object(value) and key not in _PAYLOADS:
+                whole[key] = {**before, **{name: part for name, part in value.items() if part}}
+            elif value or not before:
+                whole[key] = value
+    return whole
 
 
 def _beside(part: Json) -> Json:
@@ -378,10 +387,10 @@ class Gemini(Provider):
     #   "partialArgs": [{"jsonPath": "$.city", "stringValue": "Par", "willContinue": true}]}}]}}]}
     # https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc
     def assemble(self, events: Iterable[Json]) -> Json:
-        body: Json = {}
+        bodies = [*map(_as_on_wire, events)]
+        body = _merge(bodies)
         candidates: dict[int, list[Json]] = {}
-        for event in map(_as_on_wire, events):
-            body.update({key: value for key, value in event.items() if key != "candidates"})
+        for event in bodies:
             for candidate in objects(event.get("candidates")):
                 index = candidate.get("index")
                 # An answer with one candidate may leave its index out.

@@ -173,6 +173,8 @@ def _more_in(block: Json) -> str:
 
 def _candidate(choice: Json, body: Json) -> Reading:
     # The documented forms are looked for here first, and what servers send instead of them elsewhere.
+    if choice.get("delta") and not choice.get("message"):  # a chunk, as a stream that broke off behind it
+        choice = _whole_choice([choice])
     message: Any = choice.get("message")
     if not message or message.__class__ is not dict:
         message = an_object(message) or {"content": message or choice.get("text")}

@@ -244,12 +244,15 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
         return block.start
     arguments: list[Any] = []
     texts: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
+    notes: dict[str, list[Any]] = defaultdict(list)
     for event in block.deltas:
         if kind_of(event) in _ARGUMENT_DELTAS:
             arguments.append(event.get("delta"))
         elif kind_of(event) in _TEXT_DELTAS:
             field, part, index = _TEXT_DELTAS[kind_of(event)]
             texts[field, part, str(event.get(index))].append(event.get("delta"))
+        elif kind_of(event) == "response.output_text.annotation.added":
+            notes[str(event.get("content_index"))].append(event.get("annotation"))
     is_thought = any(part.startswith(("reasoning", "summary")) for _, part, _ in texts)
     kind = "reasoning" if is_thought else "message"
     if arguments:
@@ -259,8 +262,10 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
     key = _ARGUMENTS.get(kind_of(item))
     if key is not None:
         item[key] = json_text([item.get(key), *arguments])
-    for (field, part, _), deltas in texts.items():
-        whole = {"type": part, "refusal" if part == "refusal" else "text": join_texts(deltas)}
+    for (field, part, index), deltas in texts.items():
+        whole: Json = {"type": part, "refusal" if part == "refusal" else "text": join_texts(deltas)}
+        if part == "output_text" and notes[index]:
+            whole["annotations"] = notes[index]
         item[field] = [*objects(item.get(field)), whole]
     return item
 

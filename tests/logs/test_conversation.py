@@ -186,15 +186,29 @@ def test_unanswered() -> None:
     assert [row["role"] for row in sent] == ["user", "assistant", "tool", "user"]
 
 
-def test_bad_call() -> None:
+@pytest.mark.parametrize(
+    ("code", "name", "arguments", "instead"),
+    [
+        ("invalid_json", "get_weather", '{"city": "Ro', "no arguments"),
+        ("not_an_object", "get_weather", "[1]", "no arguments"),
+        ("missing_name", None, "{}", "the name 'unnamed'"),
+    ],
+)
+def test_bad_call(code: str, name: Any, arguments: str, instead: str) -> None:
     """logs: A bad call of a request stays as it was sent."""
-    call = assistant("c1", '{"city": "Ro')
+    call = {"role": "assistant", "tool_calls": [function(name, arguments, "c1")]}
     result = {"role": "tool", "tool_call_id": "c1", "content": "ERROR: cut off"}
     conversation = conversation_from_request(chat(user("?"), call, result))
     assert conversation.results is not None
     ((bad, answered),) = conversation.results.rounds[0].pairs
     assert isinstance(bad, InvalidToolCall)
-    assert (bad.code, bad.arguments, answered.is_error) == ("invalid_json", '{"city": "Ro', True)
+    assert (bad.code, bad.arguments, answered.is_error) == (code, arguments, True)
+    (change,) = conversation.changes
+    assert (change.where, change.what) == ("/calls/c1", "lowered")
+    assert arguments in change.why
+    assert change.why.endswith(f"call 'c1' has {instead}")
+    (sent,) = sent_again(conversation)["messages"][1]["tool_calls"]
+    assert sent["function"] == {"name": name or "unnamed", "arguments": "{}"}
 
 
 def test_on_record() -> None:

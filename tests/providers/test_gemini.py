@@ -40,6 +40,22 @@ def leaf(path: str, *, more: bool = False, **value: Any) -> Json:
     return {"jsonPath": path, **value, **({"willContinue": True} if more else {})}
 
 
+def test_what_a_later_chunk_leaves_out_stays() -> None:
+    """response-choice: A stream gives the Choice of the whole answer"""
+    ground = {
+        "webSearchQueries": ["q"],
+        "groundingChunks": [{"web": {"uri": "https://a.test/", "title": "A"}}],
+        "groundingSupports": [{"groundingChunkIndices": [0]}],
+    }
+    whole = choice_from_response(body({"text": "ab"}, groundingMetadata=ground))
+    assert whole.sources
+    searched = {"webSearchQueries": ["q"]}
+    for first, last in ((ground, {}), ({}, ground), (searched, {**ground, "webSearchQueries": []})):
+        events = [body({"text": "a"}, finish=None, groundingMetadata=first)]
+        events.append(body({"text": "b"}, groundingMetadata=last))
+        assert choice_from_stream(events) == whole
+
+
 def test_every_candidate_is_read() -> None:
     """response-choice: Every candidate is read"""
     two = {"candidates": [*body({"text": "Yes."})["candidates"], *body({"text": "No."})["candidates"]]}

@@ -12,6 +12,15 @@ from sigadapt import choice_from_response
 from sigadapt.response import choice_from_stream
 
 
+def test_one_chunk_reads_as_a_stream_that_broke_off_behind_it() -> None:
+    """response-choice: A stream that breaks off leaves what was said"""
+    for finish, arguments in (("tool_calls", "{}"), (None, '{"ci')):
+        delta = {"content": "Hi", "tool_calls": [{"index": 0, **call(arguments)}]}
+        chunk = {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        assert choice_from_response(chunk) == choice_from_stream([chunk])
+        assert choice_from_response(chunk).text == "Hi"
+
+
 def chunks(*deltas: Json, finish: Any = "tool_calls") -> list[Json]:
     """OpenAI's chunks: a role first, the finish reason on an empty delta, the usage last."""
     head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}

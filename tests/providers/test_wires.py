@@ -68,6 +68,14 @@ def test_a_stream_may_be_cut_anywhere(case: Json, framing: Callable[[Any], str],
     check(case["expect"], choice_from_stream(data[a:b] for a, b in pairwise(ends)))
 
 
+@pytest.mark.parametrize("stream", ["", b"", [], ["<html>", "502"], "data: [DONE]\n\n", b"<html>502"])
+def test_a_text_without_an_event_is_quoted(stream: Any) -> None:
+    """response-choice: Something that is no response is unreadable"""
+    with pytest.raises(UnreadableResponse, match="without an event") as caught:
+        choice_from_stream(stream)
+    assert ("502" in str(caught.value)) == ("502" in repr(stream))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -177,17 +177,24 @@ _BETWEEN = re.compile(r"[\s,\[\]]*")
 
 def events_of(stream: Any) -> list[Any]:
     """Return the events of a stream, in order."""
-    if isinstance(stream, (str, bytes, bytearray)):
-        return list(_decode(_text([stream])))
-    if is_object(stream) or not hasattr(stream, "__iter__"):
+    items: list[Any] = [stream]
+    if not isinstance(stream, (str, bytes, bytearray)):
+        if is_object(stream) or not hasattr(stream, "__iter__"):
+            raise UnreadableResponse(
+                f"expected a stream, got a {type(stream).__name__}",
+                fix="Pass the events or the text; read an async stream into a list first.",
+            )
+        items = list(stream)
+    if items and not any(isinstance(item, (str, bytes, bytearray)) for item in items):
+        return items
+    text = _text(items)
+    events = list(_decode(text))
+    if not events:
         raise UnreadableResponse(
-            f"expected a stream, got a {type(stream).__name__}",
-            fix="Pass the events or the text; read an async stream into a list first.",
+            f"expected an answer in a known wire format, got a text without an event: {cut(repr(text))}",
+            fix="Pass the whole text of an answer that the server streamed.",
         )
-    items: list[Any] = list(stream)
-    if any(isinstance(item, (str, bytes, bytearray)) for item in items):
-        return list(_decode(_text(items)))
-    return items
+    return events
 
 
 def data_of(text: str) -> list[Json]:

@@ -3,10 +3,11 @@
 Rules:
 
  a. Each raw call becomes one ToolCall or one InvalidToolCall, with its raw text (nothing silent).
- b. The provider's id is kept. A missing one is made of the request and the call's place (`MadeIds`); where no
-    request is known, it is `call_<n>`: n is the call's position from 1, or the next free number. If an answer
-    repeats an id, the second call gets a new one in the same way and is marked `renumbered` (ids). If it
-    repeats the whole call, id, name and arguments, this is one call, which is marked `repeated`.
+ b. The provider's id is kept, a number as text. A missing one is made of the request and the call's place
+    (`MadeIds`); where no request is known, it is `call_<n>`: n is the call's position from 1, or the next
+    free number. If an answer repeats an id, the second call gets a new one in the same way and is marked
+    `renumbered` (ids). If it repeats the whole call, id, name and arguments, this is one call, which is
+    marked `repeated`.
  c. A call without a name is a bad call with the code `missing_name`, whatever its arguments are.
  d. A call that the provider reports as malformed is a bad call; the provider's message is its text.
  e. A call in whose arguments half of a surrogate pair was read as U+FFFD is marked `unicode`.
@@ -26,7 +27,7 @@ import pydantic
 from sigadapt.errors import printable
 from sigadapt.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.providers.wire.reading import Reading
-from sigadapt.providers.wire.values import FreeText, MalformedCall, RawCall, in_paragraphs
+from sigadapt.providers.wire.values import FreeText, MalformedCall, RawCall, id_of, in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall, check_decoded, holds_half, parse_arguments
 from sigadapt.signatures.calls import (
     NO_TURN,
@@ -89,7 +90,7 @@ def typed_calls(
         return None
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
-    ids: list[Any] = [call[0] for call in reading.calls]
+    ids: list[Any] = [id_of(call[0]) for call in reading.calls]
     new_ids: set[int] = set()
     # Most answers give each call an id, all different, so that nothing has to be made.
     if earlier_ids or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):

@@ -11,6 +11,7 @@ from wire_bodies import chat, claude, gemini, responses
 import sigadapt
 from sigadapt import Files, Sources, ToolCalls, ToolResults
 from sigadapt.errors import InvalidSignature, UnusableAnswer
+from sigadapt.response import choice_from_stream
 from sigadapt.testing import Answer, LoopbackProvider
 
 PNG = base64.b64encode(b"\x89PNG" + bytes(20)).decode()
@@ -90,6 +91,17 @@ def test_sources(engine: str, wire: str) -> None:
     assert out.answer == "It is 18 C."
     assert [(each.url, each.title, each.cited) for each in out.sources] == [("https://a.test/", "A", True)]
     assert not out.files
+
+
+def test_annotations_of_a_stream_without_its_items() -> None:
+    """response-choice: A stream gives the Choice of the whole answer"""
+    place = {"output_index": 0, "content_index": 0}
+    text = {"type": "response.output_text.delta", **place, "delta": "18 C"}
+    note = {"type": "response.output_text.annotation.added", **place, "annotation": URL}
+    end: Any = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+    choice = choice_from_stream([text, note, end])
+    assert choice.text == "18 C"
+    assert [(source.url, source.cited) for source in choice.sources] == [("https://a.test/", True)]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
