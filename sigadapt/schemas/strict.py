@@ -19,6 +19,7 @@ _UNKNOWN = (
     *("allOf", "oneOf", "not", "if", "then", "else", "contains", "patternProperties"),
     *("unevaluatedProperties", "unevaluatedItems", "propertyNames", "minProperties", "maxProperties"),
     *("dependencies", "dependentRequired", "dependentSchemas", "additionalItems"),
+    *("prefixItems", "uniqueItems"),  # a tuple's and a set's
     *("$dynamicRef", "$recursiveRef"),
 )
 _SAYS_WHAT = ("type", "enum", "const", "anyOf", "$ref", "properties")
@@ -83,6 +84,8 @@ class _Closing:
         copy = rebuilt(schema, close)
         declared = schema.get("type")
         types = declared if is_array(declared) else [declared]
+        if "array" in types and "items" not in schema:
+            self._refuse("strict mode takes no array of any items", path, fix="Give it `items`.")
         if "properties" in schema or "object" in types:
             self._close(copy, path)
         return copy

@@ -7,6 +7,7 @@ cost tokens in every request and only repeat the name.
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -156,6 +157,15 @@ class PlainSchemaGenerator(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Return False. Pydantic sets an author's own title elsewhere."""
         return False
+
+    def literal_schema(self, schema: Any) -> Json:
+        """Return the schema of a Literal, unless pydantic makes its values from no JSON."""
+        for value in schema["expected"]:
+            is_json = isinstance(value, (str, int)) or not isinstance(value, (Enum, bytes))
+            if self.mode == "validation" and not is_json:
+                reason = f"no JSON is {value!r}: write the enum itself, or a Literal of texts"
+                raise pydantic.errors.PydanticUserError(reason, code=None)
+        return super().literal_schema(schema)
 
     def field_is_present(self, field: Any) -> bool:
         """Whether an input may have the field; an output has each."""

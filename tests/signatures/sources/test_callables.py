@@ -3,16 +3,17 @@
 """Python callables of every kind as tools."""
 
 import dataclasses
+import enum
 import functools
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import dspy
 import pydantic
 import pytest
 from pydantic import Field
 
-from sigadapt import ToolDecl, ToolDecls
+from sigadapt import ToolCall, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidToolDecl
 
 
@@ -114,6 +115,51 @@ def test_variadic_parameters_are_left_out():
     assert set(properties(closed)) == set(properties(opened)) == {"a"}
     assert ToolDecl.of(closed).parameters["additionalProperties"] is False
     assert "additionalProperties" not in ToolDecl.of(opened).parameters
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Tone(str, enum.Enum):
+    LOW = "low"
+
+
+class Paint(pydantic.BaseModel):
+    color: Literal[Color.RED]
+
+
+NO_JSON: list[Any] = [
+    *(Literal[Color.RED], Literal[Color.RED] | None, list[Literal[Color.RED]], Literal[Color.RED] | int),
+    *(dict[str, Literal[Color.RED, "x"]], Paint, list[Paint] | None, Literal[b"x"]),
+]
+JSON: list[tuple[Any, Any, Any]] = [
+    (Literal[Tone.LOW], "low", Tone.LOW),
+    (Literal[1, True, "a"], True, True),
+    (Color, "red", Color.RED),
+]
+
+
+@pytest.mark.parametrize("kind", NO_JSON, ids=repr)
+def test_a_literal_that_no_json_is_is_refused(kind: Any):
+    """tool-declarations: A Literal that no JSON is is refused."""
+
+    def paint(color): ...
+
+    paint.__annotations__ = {"color": kind}
+    assert "no JSON is" in str(problems(paint))
+
+
+@pytest.mark.parametrize(("kind", "sent", "value"), JSON, ids=repr)
+def test_other_literals_and_enums_run(kind: Any, sent: Any, value: Any):
+    """tool-declarations: A Literal that no JSON is is refused."""
+
+    def paint(color: Any) -> Any:
+        return color
+
+    paint.__annotations__ = {"color": kind}
+    call = ToolCall(id="1", name="paint", args={"color": sent})
+    assert call.execute(ToolDecls([paint])) is value
 
 
 def test_all_problems_are_raised_at_once():
