@@ -34,7 +34,6 @@ from sigadapt.providers.route import (
     SearchRules,
     ToolRules,
     TurnRules,
-    member_names,
 )
 from sigadapt.providers.wire.content_blocks import (
     IMAGES,
@@ -59,6 +58,7 @@ from sigadapt.providers.wire.values import (
     join_texts,
     json_text,
     kind_of,
+    member_names,
     more_than,
     named_part,
     objects,

@@ -25,7 +25,6 @@ from sigadapt.providers.route import (
     RouteModels,
     ToolRules,
     TurnRules,
-    member_names,
 )
 from sigadapt.providers.wire.content_blocks import PDF, PICTURES, chat_block, only
 from sigadapt.providers.wire.reading import Part, Reading, finish_word, text_part, with_reported_call
@@ -39,6 +38,7 @@ from sigadapt.providers.wire.values import (
     is_text,
     join_texts,
     json_text,
+    member_names,
     objects,
     one_call_each,
     text_of,

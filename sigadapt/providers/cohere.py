@@ -17,7 +17,6 @@ from sigadapt.providers.route import (
     DocumentedMembers,
     Route,
     RouteModels,
-    member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
 from sigadapt.providers.wire.reading import Reading, finish_word, mark_last_cut_off
@@ -31,6 +30,7 @@ from sigadapt.providers.wire.values import (
     join_texts,
     json_text,
     kind_of,
+    member_names,
     usual_call,
 )
 

@@ -35,7 +35,6 @@ from sigadapt.providers.route import (
     RouteModels,
     ToolRules,
     TurnRules,
-    member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.content_blocks import as_written, chat_block, part_of_question, text_of_file
@@ -51,6 +50,7 @@ from sigadapt.providers.wire.values import (
     is_text,
     join_texts,
     kind_of,
+    member_names,
     more_than,
     named_part,
     objects,

@@ -20,7 +20,6 @@ from sigadapt.providers.route import (
     RouteModels,
     ToolRules,
     TurnRules,
-    member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
 from sigadapt.providers.wire.content_blocks import PICTURES, chat_image, only
@@ -34,6 +33,7 @@ from sigadapt.providers.wire.values import (
     decoded,
     is_text,
     join_texts,
+    member_names,
     objects,
     text_of,
 )

@@ -37,7 +37,6 @@ from sigadapt.providers.route import (
     RouteModels,
     ToolRules,
     TurnRules,
-    member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, price_in
 from sigadapt.providers.wire.content_blocks import (
@@ -73,6 +72,7 @@ from sigadapt.providers.wire.values import (
     join_texts,
     json_text,
     kind_of,
+    member_names,
     more_than,
     named_part,
     objects,
@@ -178,8 +178,8 @@ def _candidate(choice: Json, body: Json) -> Reading:
     message: Any = choice.get("message")
     if not message or message.__class__ is not dict:
         message = an_object(message) or {"content": message or choice.get("text")}
-    raw_calls = _raw_calls_in(message)
-    calls = _with_old_call([*map(_call_of, raw_calls)], message)
+    raw_calls = calls_of(message.get("tool_calls"))
+    calls = _with_old_call([*map(chat_call, raw_calls)], message)
     text = message.get("content")
     parts: list[Json] = []
     if text is not None and (not text or not isinstance(text, str)):
@@ -206,23 +206,6 @@ def _candidate(choice: Json, body: Json) -> Reading:
     thinking = _thinking(message, parts)
     calls = [call for call in calls if not anthropic.ran_itself(call[0])]
     return Reading(text, thinking, calls, finish, _state(message, text), why, None, error, work=work)
-
-
-def _raw_calls_in(message: Json) -> list[Json]:
-    """Return the calls of a message as its server sent them."""
-    calls: Any = message.get("tool_calls")
-    if calls is None:
-        return []
-    are_objects = calls.__class__ is list and all(call.__class__ is dict for call in calls)
-    return calls if are_objects else calls_of(calls)
-
-
-def _call_of(call: Json) -> RawCall:
-    """Return the id, name and arguments of a call."""
-    function: Any = call.get("function")
-    if function.__class__ is dict and function.get("name") and function.get("arguments"):
-        return call.get("id"), function["name"], function["arguments"]
-    return chat_call(call)
 
 
 # {"content": "Sure! Let me check that for you!", "function_call": {"name": "", "arguments": ""},
@@ -515,10 +498,7 @@ class OpenAIChat(Provider):
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}}]}
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def read(self, body: Json) -> list[Reading]:
-        choices: Any = body.get("choices")
-        if choices.__class__ is not list or any(choice.__class__ is not dict for choice in choices):
-            choices = objects(choices)
-        return [_candidate(choice, body) for choice in choices]
+        return [_candidate(choice, body) for choice in objects(body.get("choices"))]
 
     def ran_itself(self, call_id: Any) -> bool:
         return anthropic.ran_itself(call_id)  # a gateway may have asked Claude

@@ -36,7 +36,6 @@ from sigadapt.providers.route import (
     SearchRules,
     ToolRules,
     TurnRules,
-    member_names,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
 from sigadapt.providers.wire.content_blocks import (
@@ -83,6 +82,7 @@ from sigadapt.providers.wire.values import (
     join_texts,
     json_text,
     kind_of,
+    member_names,
     more_than,
     named_part,
     objects,

@@ -12,11 +12,6 @@ from sigadapt.providers.wire.content_blocks import as_part, as_written
 from sigadapt.schemas.strict import StrictRules
 
 
-def member_names(text: str) -> frozenset[str]:
-    """Return the names in a text, which spaces separate."""
-    return frozenset(text.split())
-
-
 class DocumentedMembers(NamedTuple):
     """The documented members of a request on one wire."""
 

@@ -13,7 +13,6 @@ A provider's error may be the body, or an event in the middle of a stream. Rules
     of changed.
 """
 
-import base64
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -36,27 +35,13 @@ def body_of(response: Any) -> Json:
         return response
     if isinstance(response, pydantic.BaseModel):
         # By alias, because google-genai's objects use the names of the wire format only as aliases.
-        return _as_sent(response.model_dump(by_alias=True, exclude_unset=True, warnings=False))
+        return response.model_dump(by_alias=True, exclude_unset=True, warnings=False)
     if isinstance(response, str):
         return {"text": response}
     raise UnreadableResponse(
         f"expected a model response, got a {type(response).__name__}",
         fix="Pass the body as a dict, or the response object of an SDK or of DSPy.",
     )
-
-
-def _as_sent(body: Json) -> Json:
-    """Return a new dump with its bytes (google-genai's signatures) as base64 text, as they were sent."""
-    pending: list[Any] = [body]
-    while pending:
-        item: Any = pending.pop()
-        members: Any = item.items() if is_object(item) else enumerate(item)
-        for key, value in list(members):
-            if isinstance(value, bytes):
-                item[key] = base64.b64encode(value).decode()
-            elif isinstance(value, (dict, list)):
-                pending.append(value)
-    return body
 
 
 def chat_body(output: Json) -> Json:
@@ -177,14 +162,12 @@ _BETWEEN = re.compile(r"[\s,\[\]]*")
 
 def events_of(stream: Any) -> list[Any]:
     """Return the events of a stream, in order."""
-    items: list[Any] = [stream]
-    if not isinstance(stream, (str, bytes, bytearray)):
-        if is_object(stream) or not hasattr(stream, "__iter__"):
-            raise UnreadableResponse(
-                f"expected a stream, got a {type(stream).__name__}",
-                fix="Pass the events or the text; read an async stream into a list first.",
-            )
-        items = list(stream)
+    if is_object(stream) or not hasattr(stream, "__iter__"):
+        raise UnreadableResponse(
+            f"expected a stream, got a {type(stream).__name__}",
+            fix="Pass the events or the text; read an async stream into a list first.",
+        )
+    items: list[Any] = [stream] if isinstance(stream, (str, bytes, bytearray)) else list(stream)
     if items and not any(isinstance(item, (str, bytes, bytearray)) for item in items):
         return items
     text = _text(items)

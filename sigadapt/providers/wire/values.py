@@ -45,15 +45,19 @@ class FreeText(str):
         return cls(value) if isinstance(value, str) else cls(json_like(value))
 
 
+def member_names(text: str) -> frozenset[str]:
+    """Return the names in a text, which spaces separate."""
+    return frozenset(text.split())
+
+
 _HEAD = frozenset(("id", "type", "index", "function", "custom"))  # of a chat's call
 ARGUMENT_NAMES = ("arguments", "args", "input", "parameters")
 """The members in which wires put the arguments of a call."""
-_OTHER_NAMES = _HEAD | frozenset(("name", "call_id", "tool_call_id", "toolUseId", "object", "status")) | {
-    "confirmation_status", "created_at", "completed_at", "agent_id", "model", "output_index", "created_by",
-    "namespace", "caller", "toolset_name", "cache_control", "description", "strict", "parsed_arguments",
-    "partialArgs", "willContinue", "signature", "thought_signature", "extra_content",
-    "provider_specific_fields",
-}  # fmt: skip
+_OTHER_NAMES = _HEAD | member_names("""
+    name call_id tool_call_id toolUseId object status confirmation_status created_at completed_at created_by
+    agent_id model output_index namespace caller toolset_name cache_control description strict signature
+    thought_signature parsed_arguments partialArgs willContinue extra_content provider_specific_fields
+""")
 """The members of a call, on any wire, that are documented and hold no arguments."""
 
 
@@ -66,9 +70,7 @@ def objects(value: Any) -> list[Json]:
 
 def an_object(value: Any) -> Json:
     """Return the value if it is an object, else an empty object."""
-    if value is None:
-        return {}
-    return value if value.__class__ is dict or is_object(value) else {}  # the first part spares a call
+    return value if is_object(value) else {}
 
 
 def content_parts(content: Any) -> list[Json]:
@@ -92,13 +94,11 @@ def text_of(content: Any) -> str | None:
 def calls_of(value: Any, key: str = "arguments") -> list[Json]:
     """Return the calls in a value that is documented as a list of objects; broken JSON is put at `key`."""
     # Some servers send one object, JSON text of it, or a list with such texts.
-    if value is None:
-        return []
     calls: list[Json] = []
-    pending: list[Any] = value[::-1] if value.__class__ is list else [value]
+    pending: list[Any] = [value]
     while pending:
         item = pending.pop()
-        if item.__class__ is dict or is_object(item):
+        if is_object(item):
             calls.append(item)
         elif is_array(item):
             pending.extend(reversed(item))
