@@ -161,8 +161,11 @@ class PlainSchemaGenerator(GenerateJsonSchema):
     def literal_schema(self, schema: Any) -> Json:
         """Return the schema of a Literal, unless pydantic makes its values from no JSON."""
         for value in schema["expected"]:
-            is_json = isinstance(value, (str, int)) or not isinstance(value, (Enum, bytes))
-            if self.mode == "validation" and not is_json:
+            if (
+                self.mode == "validation"
+                and isinstance(value, (Enum, bytes))
+                and not isinstance(value, (str, int))
+            ):
                 reason = f"no JSON is {value!r}: write the enum itself, or a Literal of texts"
                 raise pydantic.errors.PydanticUserError(reason, code=None)
         return super().literal_schema(schema)

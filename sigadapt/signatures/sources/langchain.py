@@ -47,7 +47,8 @@ class _Invocation:
         try:
             return self._tool.invoke(self._input(arguments))
         except NotImplementedError:
-            if not _has_own_coroutine(self._tool):
+            base: Any = sys.modules["langchain_core.tools.base"].BaseTool
+            if type(self._tool)._arun is base._arun:  # noqa: SLF001  (LangChain's own way to define one)
                 raise
         return self._tool.ainvoke(self._input(arguments))  # its class has `_arun` alone
 
@@ -88,12 +89,6 @@ class _WithCallId:
         return {**arguments, self._name: call_id}
 
 
-def _has_own_coroutine(tool: Any) -> bool:
-    """Return whether the class of a tool has an `_arun` of its own."""
-    base: Any = sys.modules["langchain_core.tools.base"].BaseTool
-    return type(tool)._arun is not base._arun  # noqa: SLF001  (LangChain's own way to define one)
-
-
 def _call_id_argument(source: Any) -> str | None:
     """Return the argument of a tool that takes the id of its call; None without one.
 
@@ -111,17 +106,13 @@ def _call_id_argument(source: Any) -> str | None:
         if any(issubclass(kind, call_id) for kind in kinds):
             found = name
         elif fields[name].is_required():  # otherwise its default stands for what nobody injects
-            raise _injection_refusal(source.name, name)
+            raise InvalidToolDecl(
+                f"its argument {name!r} is injected by LangChain's own agents",
+                code="injected_argument",
+                tool=source.name,
+                fix=f"Declare a function that calls it, with {name} from `sigadapt.ToolContext`.",
+            )
     return found
-
-
-def _injection_refusal(tool: str, name: str) -> InvalidToolDecl:
-    return InvalidToolDecl(
-        f"its argument {name!r} is injected by LangChain's own agents",
-        code="injected_argument",
-        tool=tool,
-        fix=f"Declare a function that calls it, with {name} from `sigadapt.ToolContext`.",
-    )
 
 
 def _function_of(source: Any) -> Callable[..., Any]:

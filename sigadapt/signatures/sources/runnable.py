@@ -19,12 +19,9 @@ from sigadapt.dspy_boundary.contract import AGENTS, DEFAULT_ADAPTER
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
 from sigadapt.signatures.sources.fields import Fields, Uncallable
-from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.plain_values import plain_value, snapshot_of
 from sigadapt.signatures.tool_results.tool_output import (
-    MEDIA,
     NotedValue,
-    for_agent,
     output_of,
     program_outputs,
 )
@@ -235,19 +232,15 @@ def readable(result: Any, tool: str) -> Any:
         return with_note(value, result.note) if _is_in_agent() else value
     if isinstance(result, BaseException):
         raise FailedResult(reason_of(result), type_of_error(result))
-    if isinstance(result, ToolResult):  # the tool itself says what its value is
-        value = snapshot_of(value_for_agent(result))
-        if result.is_error:
-            raise FailedResult(value, result.error_type)
-        return value
-    output = output_of(result)
-    if output is None:
+    if not isinstance(result, ToolResult):
         value, _ = plain_value(program_outputs(result), tool)
-        return snapshot_of(value)
-    if output.failed:
-        raise FailedResult(text_of(output.parts))
-    has_media = any(part["type"] in MEDIA for part in output.parts)
-    return for_agent(output.parts) if has_media else snapshot_of(json_of(output.parts))
+        if output_of(value) is None:
+            return snapshot_of(value)
+        result = ToolResult(call_id="", name=tool, value=value)
+    value = snapshot_of(value_for_agent(result))
+    if result.is_error:
+        raise FailedResult(value, result.error_type)
+    return value
 
 
 def by_name(func: Callable[..., Any]) -> Callable[..., Any]:

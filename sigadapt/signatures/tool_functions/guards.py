@@ -68,13 +68,10 @@ class GuardedFunction(TakesCall):
 
 
 def agent_function(decl: ToolDecl) -> Callable[..., Any]:
-    """Return what an agent runs for a tool that asks nobody itself."""
-    return function_of(decl) if decl.requires_confirmation is False else _refusing(decl)
-
-
-def _refusing(decl: ToolDecl) -> GuardedFunction:
-    """Return the function of a tool, for an agent that can ask nobody: it runs what needs no yes."""
+    """Return what an agent runs for a tool that asks nobody itself: what needs no yes."""
     func = function_of(decl)
+    if decl.requires_confirmation is False:
+        return func
 
     def run(**kwargs: Any) -> Any:
         if question_for(decl, {name: jsonable(value) for name, value in kwargs.items()})[1] is None:

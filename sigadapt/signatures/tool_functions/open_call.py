@@ -182,7 +182,12 @@ class OpenCall:
             SigadaptError: `nobody_to_ask`, where the call cannot wait.
         """
         if self._has_ended:
-            raise _ended_error(self._tool)
+            raise InvalidToolDecl(
+                "the tool has run already, so its call can no longer wait: it would run again",
+                code="nobody_to_ask",
+                tool=self._tool,
+                fix="Ask before the tool acts: in the tool, or in `before_tool`.",
+            )
         self._stop(needs)
 
     def wait_for_result(self, need: Need) -> NoReturn:
@@ -202,15 +207,6 @@ class OpenCall:
         if self._refusal is not None:
             raise self._refusal(self._tool)
         raise CallStop(needs, self.progress)
-
-
-def _ended_error(tool: str) -> InvalidToolDecl:
-    return InvalidToolDecl(
-        "the tool has run already, so its call can no longer wait: it would run again",
-        code="nobody_to_ask",
-        tool=tool,
-        fix="Ask before the tool acts: in the tool, or in `before_tool`.",
-    )
 
 
 open_call: ContextVar[OpenCall | None] = ContextVar("open_call", default=None)

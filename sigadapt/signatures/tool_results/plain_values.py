@@ -99,8 +99,7 @@ def snapshot_of(value: Any) -> Any:
     if value is None or type(value) in (str, int, float, bool):
         return value
     if type(value) in (list, tuple):
-        items = [snapshot_of(item) for item in value]
-        return items if type(value) is list else tuple(items)
+        return type(value)(map(snapshot_of, value))
     if is_object(value) and type(value) is dict:
         return {key: snapshot_of(member) for key, member in value.items()}
     try:
