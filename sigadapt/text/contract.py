@@ -16,6 +16,7 @@ opener it meets. Rules for the `read` of every body:
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.json_values import Json, compact, is_object
@@ -205,11 +206,10 @@ class CallSpan(NamedTuple):
 
 
 def with_closer(scan: Scan, span: CallSpan, mark: str) -> CallSpan | None:
-    """Return what was read with the mark that closes it; None if anything but the text's end follows."""
+    """Return what was read with the mark that closes it, or its beginning; None if anything else follows."""
     end = scan.space(span.end)
-    if end < len(scan.text) and not scan.text.startswith(mark, end):
-        return None
-    return span._replace(end=min(end + len(mark), len(scan.text)))
+    rest = scan.text[end : end + len(mark)]
+    return span._replace(end=end + len(rest)) if mark.startswith(rest) else None
 
 
 def as_written(scan: Scan, name: str | None, start: int, end: int, call_id: str | None = None) -> TextCall:
@@ -238,6 +238,12 @@ class ToolTable:
             for name, alias in zip(schemas, aliases, strict=True)
             if alias not in schemas and aliases.count(alias) == 1
         }
+
+    def with_undeclared(self) -> "ToolTable":
+        """Return the table in which any name is a tool's."""
+        table = copy(self)
+        table.undeclared = True
+        return table
 
     def name_of(self, word: Any) -> str | None:
         """Return the tool that a written name means; None for no tool."""

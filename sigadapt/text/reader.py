@@ -67,6 +67,8 @@ _OTHER = re.compile(r"[\w.-]+<(?![｜|])")  # the name of another tool
 _BRACKET = re.compile(r"[{\[<=(]")
 _NO_CALL = re.compile(rf"[^<>]{{0,100}}\"{NO_TOOL}\"")
 _LIKE_CALL = re.compile(r"[{\[]|<(?!\|im_)|```|call\b|\w[\w.-]*\s*[\n({<\[]")
+_CUT_NAME = re.compile(r"(?:name=)?[\"']?(?:functions\.)?([\w.:-]*)\Z")
+_CUT_TAG = re.compile(r"<[^<>]*\Z")
 _LONGEST_TAG = 80
 _MOST_LEFTOVERS = 8  # tags behind an answer that are taken away (bounded)
 PLAIN_TAGS = ("<answer>", "<response>")
@@ -167,8 +169,6 @@ class _Reader:
         """Go through the text."""
         field_opener = calls_field.opener_of(self.layout)
         cursor = 0
-        if self.text.strip() in self.grammar.opening_tags and self.text.strip() not in PLAIN_TAGS:
-            self._take_calls("", self._bad_call(None, 0, len(self.text)), (0, len(self.text)))
         try:
             if starts_in_reasoning:
                 opener = ANY_OPENER.match(self.text, self.scan.space(0))
@@ -198,6 +198,10 @@ class _Reader:
             flaw = Flaw("malformed_call", str(excess))
             self.calls.append(("", TextCall(None, UnreadCall(self.text[self.done :], flaw))))
             self.done = len(self.text)
+        words = _CUT_TAG.sub("", self.text).strip()
+        if not self.calls and words in {*self.grammar.opening_tags} - {*PLAIN_TAGS}:
+            self.texts = []
+            self._take_calls("", self._bad_call(None, 0, len(self.text)), (0, len(self.text)))
         self._say(len(self.text))
 
     def result(self) -> TextReading:
@@ -389,7 +393,7 @@ class _Reader:
             return None
         if is_named(self.text, token, formats, self.grammar, self.tools):
             return None
-        tools = ToolTable(self.tools.schemas, undeclared=True)
+        tools = self.tools.with_undeclared()
         reading = self._calls_at(start, formats, tools)
         name, span = reading or (formats[0].name, self._unread_call(start, end, formats))
         if span is None:
@@ -417,10 +421,11 @@ class _Reader:
         if not is_call and closer:
             is_call = bool(names) or (_BRACKET.search(content) is not None and not _OTHER.match(content))
         elif not is_call:
-            is_alone = not content and stop == len(self.text) and not self.calls
-            is_call = _LIKE_CALL.match(content) is not None or (
-                is_alone and self._is_at_start(self._around(start, end)[0])
-            )
+            part = _CUT_NAME.match(content)
+            heads = ("name=", "call:", "functions.", *self.tools.schemas)
+            is_cut = part and stop == len(self.text) and any(head.startswith(part[1]) for head in heads)
+            is_alone = not self.calls and self._is_at_start(self._around(start, end)[0])
+            is_call = bool(_LIKE_CALL.match(content) or (is_cut and (content or is_alone)))
         if not is_call or content == "[]":
             return None
         return self._bad_call(names[0] if names else None, start, stop + len(closer), rows)
@@ -480,7 +485,7 @@ class _Reader:
     def _calls_in(self, text: str) -> list[TextCall]:
         reader = self.another(text, self.depth + 1)
         reader.layout = NO_LAYOUT
-        reader.tools = ToolTable(self.tools.schemas, undeclared=True)
+        reader.tools = self.tools.with_undeclared()
         reader.run()
         return [call for _, call in reader.calls]
 

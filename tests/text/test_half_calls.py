@@ -1,5 +1,7 @@
 """Markup that can only be a call, in which none of a declared tool can be read: a bad call with its text."""
 
+# ruff: noqa: RUF001  (tokens of models hold full-width bars)
+
 from typing import Any
 
 import pytest
@@ -13,6 +15,16 @@ TOOLS = [{"name": "get_weather", "parameters": {"properties": {"city": {"type": 
 SCHEMAS: dict[str, Any] = {"get_weather": {"properties": {"city": {"type": "string"}}}, "now": {}}
 KIMI = "<|tool_call_begin|>{}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
 
+# What is cut off in the name of the tool.
+CUT = [
+    "<tool_call>get_wea",
+    '<minimax:tool_call>\n<invoke name="get_wea',
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_w",
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_w",
+    "[TOOL_CALLS]get_w",
+    "<minimax:tool_call>\n<inv",
+    "<|tool_calls_section_begin|><|tool_call_",
+]
 # The text, the code and the name of the bad call, and what is left of the text.
 HALF: list[tuple[str, str, str | None, str | None]] = [
     ("<tool_call>", "malformed_call", None, None),
@@ -29,6 +41,8 @@ HALF: list[tuple[str, str, str | None, str | None]] = [
     ("<tool_call>\n<function=fly>\n</function>\n</tool_call>", "unknown_tool", "fly", None),
     ("[TOOL_CALLS]get_weather: Paris", "malformed_call", "get_weather", None),
     (KIMI.format("call_9d"), "unknown_tool", "call_9d", None),
+    *((text, "malformed_call", None, None) for text in CUT),
+    ("I look.\n<tool_call>get_wea", "malformed_call", None, "I look."),
     ("<|channel|>commentary to=browser.search<|message|>{}<|call|>", "unknown_tool", "browser.search", None),
 ]
 
@@ -41,6 +55,10 @@ def test_half_a_call_is_a_bad_call(text: str, code: str, name: str | None, said:
     assert choice.tool_calls is not None
     [call] = choice.tool_calls.invalid
     assert (call.code, call.name, call.altered) == (code, name, ("recovered",))
+    prompted: dict[str, Any] = {"undeclared": True, "call_format": "hermes"}
+    for how in ({}, prompted):
+        _, shown, answer = streamed(text, SCHEMAS, 3, **how)
+        assert (shown.strip(), answer) == (said or "", said)
 
 
 UNKNOWN = [

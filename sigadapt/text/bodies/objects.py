@@ -88,7 +88,7 @@ def _with_stray_object(scan: Scan, span: CallSpan, opening: str, body_start: int
         return span
     raw_start = body_start if len(span.calls) == 1 else span.end
     faulty = span.calls[-1]._replace(arguments=scan.text[raw_start:closing].strip())
-    return CallSpan([*span.calls[:-1], faulty], closing, span.text_between)
+    return CallSpan([*span.calls[:-1], faulty], closing)
 
 
 class ObjectReader:
@@ -108,7 +108,8 @@ class ObjectReader:
     def sequence(self, start: int, stops: Sequence[str]) -> CallSpan | None:
         """Read one object, several or a list; None if no call of a declared tool is among them."""
         calls = list[TextCall]()
-        other_objects = list[str]()
+        is_sure = self.tools.undeclared
+        self.tools = self.tools.with_undeclared()  # beside a call of a declared tool, any other is one, too
         end = cursor = self.scan.space(start)
         while self.text.startswith(("{", "["), cursor) and len(calls) <= MOST_CALLS:
             if self.text[cursor] == "[":
@@ -117,24 +118,23 @@ class ObjectReader:
             members = self.scan.members_at(cursor)
             if members.end is None:
                 faulty = self._python_object(cursor) or self._broken_object(members, stops)
-                if faulty is None:
+                is_glued = {*"\n,;"}.isdisjoint(self.text[end:cursor])
+                if calls and is_glued and not faulty[0].name:  # it may be what is left of the arguments
                     break
                 call, end = faulty
             else:
                 call = self.call_of(members)
-                if call is None and not _looks_like_call(members):
+                if call is None:
                     break
                 end = members.end
-            if call is None:
-                other_objects.append(self.text[cursor:end])
-            else:
-                calls.append(call)
+            calls.append(call)
             cursor = self.scan.gap(end)
             while self.text.startswith(("]", ",", ";"), cursor):
                 if self.text[cursor] == "]":
                     end = cursor + 1
                 cursor = self.scan.gap(cursor + 1)
-        return CallSpan(calls, end, "\n".join(other_objects)) if calls else None
+        has_call = calls if is_sure else any(call.name in self.tools.schemas for call in calls)
+        return CallSpan(calls, end) if has_call else None
 
     def call_of(self, members: Members) -> TextCall | None:
         """Return the call that a JSON object is; None if it is none, or of no declared tool."""
@@ -199,10 +199,9 @@ class ObjectReader:
             return call._replace(id=next((word for word in ids if word and isinstance(word, str)), None))
         return call._replace(arguments=UnreadCall(raw, flaw))
 
-    def _broken_object(self, members: Members, stops: Sequence[str]) -> tuple[TextCall, int] | None:
+    def _broken_object(self, members: Members, stops: Sequence[str]) -> tuple[TextCall, int]:
         """Return a call whose object is broken or cut off, and where it ends."""
-        # The name must have been read, unless markup of prompted calling says that this is a call. The
-        # arguments are what stands from their beginning to the closing tag, the next opening one, or the
+        # The arguments are what stands from their beginning to the closing tag, the next opening one, or the
         # text's end, where the call was cut off.
         start = members.start
         key, value_start = members.broken_member or ("", start)
@@ -219,8 +218,6 @@ class ObjectReader:
         name = self.name_in(members)[1]
         if name is None and self.keyed:
             name = self.tools.name_of(key)
-        if name is None and not self.tools.undeclared:
-            return None
         args_start = value_start if self.keyed or key in ARGUMENTS else start
         args_start = next((fields[key][1] for key in ARGUMENTS if key in fields), args_start)
         closing = (f"</{stop[1:]}" for stop in stops if stop.startswith("<") and not stop.startswith("<|"))
@@ -269,20 +266,10 @@ def _is_declaration(arguments: Any, schema: Json) -> bool:
     return is_object(arguments.get("properties")) and not has_such_parameter
 
 
-def _looks_like_call(members: Members) -> bool:
-    """Return whether an object has the form of a call, of whatever tool."""
-    fields = members.fields
-    if any(isinstance(fields[key][0], str) for key in NAMES if key in fields):
-        return not fields.keys().isdisjoint(ARGUMENTS)
-    return [type(value) for value, _, _ in fields.values()] == [dict]
-
-
 BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
 """Where calls without markup may begin: at a line's beginning, and before an object that names something."""
 
 _CALL_FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t\r]*\n?")
-_ANY_FENCE = re.compile(r"```[\w-]*[ \t\r]*\n?\s*")
-_FENCE_END = re.compile(r"\s*```")
 _KEYS = "|".join(("tool_calls", "type", *NAMES, *ARGUMENTS, *LABELS))
 EXACT_OBJECT = rf"\[?\s*\{{\s*\"(?:{_KEYS})\"\s*:"
 """How an object that is a call and nothing else begins."""
@@ -336,7 +323,7 @@ def _sequence(scan: Scan, start: int, tools: ToolTable, *, is_whole_answer: bool
         members = scan.members_at(cursor)
         call = reader.call_of(members)
         if call is None or members.end is None:
-            cut_call = _read_cut_off(reader, members) if is_whole_answer else None
+            cut_call = _read_cut_off(reader, members, is_sure=bool(calls)) if is_whole_answer else None
             if cut_call is not None:
                 return CallSpan([*calls, cut_call], len(scan.text))
             # A list that holds anything but calls is data.
@@ -356,20 +343,21 @@ def _sequence(scan: Scan, start: int, tools: ToolTable, *, is_whole_answer: bool
     if scan.text.startswith("]", cursor):
         return CallSpan(calls, cursor + 1)
     is_cut_list = cursor == len(scan.text) and is_whole_answer
-    return CallSpan(calls, end) if is_cut_list else None
+    return CallSpan(calls, cursor) if is_cut_list else None
 
 
-def _read_cut_off(reader: ObjectReader, members: Members) -> TextCall | None:
-    """Return the call that the text ends in."""
+def _read_cut_off(reader: ObjectReader, members: Members, *, is_sure: bool) -> TextCall | None:
+    """Return the call that the text ends in; `is_sure`: it is one whatever of it is there."""
     text = reader.text
     _, name = reader.name_in(members)
-    if name is None or name not in reader.tools.schemas or members.broken_member is None:
+    key, start = members.broken_member or ("", members.start)
+    is_args_start = key in ARGUMENTS and text.startswith(("{", '"{'), start)
+    if name not in reader.tools.schemas or not is_args_start:
+        start = members.start
+        is_args_start = is_sure and members.end is None
+    if not is_args_start or not is_open(text, start):
         return None
-    key, args_start = members.broken_member
-    is_args_start = key in ARGUMENTS and text.startswith(("{", '"{'), args_start)
-    if not is_args_start or not is_open(text, args_start):
-        return None
-    return as_written(reader.scan, name, args_start, len(text))
+    return as_written(reader.scan, name, start, len(text))
 
 
 def _read_faulty_objects(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
@@ -387,12 +375,9 @@ def _read_faulty_objects(scan: Scan, start: int, tools: ToolTable) -> CallSpan |
 
 
 def _read_faulty_fence(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
-    fence = _ANY_FENCE.match(scan.text, start)
-    span = _read_faulty_objects(scan, fence.end(), tools) if fence else None
-    if span is None:
-        return None
-    closing = _FENCE_END.match(scan.text, span.end)
-    return span._replace(end=closing.end()) if closing else span
+    fence = _FENCE.match(scan.text, start)
+    span = _read_faulty_objects(scan, scan.space(fence.end()), tools) if fence else None
+    return span and (with_closer(scan, span, "```") or span)
 
 
 FAULTY = {"plain-json": _read_faulty_objects, "fenced-json": _read_faulty_fence}

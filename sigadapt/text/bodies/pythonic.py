@@ -30,6 +30,7 @@ from sigadapt.text.written_values import NoLiteral
 _NAME = r"\w(?:[\w.-]|\\_){0,127}"  # models escape underscores for Markdown
 _HEAD = re.compile(rf"(?P<name>{_NAME})\s*\(")
 _KEY = re.compile(r"\s*(?P<key>(?:[^\W\d]|\\_)(?:[\w-]|\\_){0,127})\s*=(?!=)")
+_CUT_NAME = re.compile(r"['\"]?([\w.-]{0,128})\Z")
 _NEXT = re.compile(r"\s*(?P<mark>[,)])")
 _CALL_END = re.compile(rf"\)(?=['\"]?\s*(?:\]|[,;]\s*['\"]?{_NAME}\s*\(|(?:;\s*)?\Z))")
 _AFTER_LIST = re.compile(r"(?:\(\))?[.;]?(?=[ \t\r]*(?:#[^\n]*)?(?:\n|\Z))")
@@ -107,7 +108,7 @@ def _faulty_call(
     position = scan.space(position)
     quote = scan.text[position : position + 1]
     is_open_string = quote in ("'", '"') and quote and scan.find(quote, position + 1) < 0
-    if position < len(scan.text) and not is_open_string and not is_sure:
+    if not (is_sure or is_open_string or _CUT_NAME.match(scan.text, position)):
         return None
     return TextCall(name, CutOff(scan.text[head.start() :].rstrip())), len(scan.text)
 
@@ -135,11 +136,14 @@ def calls_at(
             cursor = scan.space(cursor + 1)
     if not calls:
         return None
+    part = _CUT_NAME.match(scan.text, cursor)
+    if part and part[1] and any(name.startswith(part[1]) for name in tools.schemas):
+        return [*calls, TextCall(None, CutOff(part[0]))], len(scan.text), is_list
     if not is_list or isinstance(calls[-1].arguments, CutOff):
         return calls, end, is_list
     if scan.text.startswith("]", cursor):
         return calls, cursor + 1, True
-    return (calls, end, True) if cursor == len(scan.text) else None
+    return (calls, len(scan.text), True) if part and not part[1] else None
 
 
 def _string_at(scan: Scan, start: int, tools: ToolTable) -> tuple[TextCall, int] | None:
