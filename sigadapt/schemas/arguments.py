@@ -109,15 +109,11 @@ def _undecodable(text: str, reason: str, *, cut_off: bool) -> "Json | Flaw":
         return Flaw("truncated", f"the answer was cut off inside the arguments: {cut(text, from_end=True)}")
     if not text.strip():
         return {}
-    readable = _HALF.sub(_without_half, without_halves(text))
+    # Six characters are half of a pair, and no backslash and no pair.
+    readable = _HALF.sub(lambda m: r"\ufffd" if len(m[0]) == 6 else m[0], without_halves(text))
     if readable != text:
         return parse_arguments(readable, cut_off=cut_off)
     return Flaw("invalid_json", f"the arguments are not JSON ({reason}): {cut(text)}")
-
-
-def _without_half(escape: re.Match[str]) -> str:
-    # Six characters are half of a pair, and no backslash and no pair.
-    return r"\ufffd" if len(escape[0]) == 6 else escape[0]
 
 
 def _holds_infinity(value: Any) -> bool:

@@ -151,7 +151,8 @@ async def _call(source: Any, name: str, arguments: Json, context: ToolContext) -
     for _ in range(_MOST_ROUNDS):
         result = await _answer_in_time(session.call_tool(name, arguments, **options, **answers))
         if not is_a("InputRequiredResult", result):
-            return _task_of(result) or result
+            handle = None if is_a("CallToolResult", result) else task_handle(result)
+            return result if handle is None else Pending(handle)
         if result.input_requests:
             context.ask_server(_needs_of(result, name), result.request_state)
         answers = {"request_state": result.request_state}
@@ -188,18 +189,6 @@ def _claims_other_results(client: Any) -> bool:
     """Return whether a client has extensions that finish results of a kind that is no task."""
     extensions = getattr(client, "extensions", None) or ()
     return any(claim.result_type != "task" for extension in extensions for claim in extension.claims())
-
-
-def _task_of(result: Any) -> Pending | None:
-    """Return the task that a server answered a call with; None for anything else.
-
-    Args:
-        result: what a session of the SDK gives for a call.
-    """
-    if is_a("CallToolResult", result) or is_a("InputRequiredResult", result):
-        return None
-    handle = task_handle(result)
-    return None if handle is None else Pending(handle)
 
 
 # {"resultType": "complete", "taskId": "t1", "status": "completed", "result": {"content": [...]}, ...}

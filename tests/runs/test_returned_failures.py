@@ -103,6 +103,9 @@ def test_a_good_result_is_its_value(agent: Any) -> None:
     assert read_by_model(net) == '{"copies":7}'
 
 
+PIXEL = "iVBORw0KGgo="
+
+
 def server_failure(text: str) -> Any:
     content = [mcp_types.TextContent(type="text", text=text)]
     return mcp_types.CallToolResult(content=content, isError=True)
@@ -138,6 +141,29 @@ def test_a_returned_failure_is_one_message_everywhere(name: str, agent: Any) -> 
         assert (result.value, result.is_error) == (expected.value, True)
     assert event.error_type == expected.error_type
     assert read_by_model(net) == f"ERROR: {expected.value}"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_image_of_a_failure_is_named_where_only_text_is_kept(agent: Any) -> None:
+    """agent-runs: A returned failure is one message everywhere."""
+    image = mcp_types.ImageContent.model_validate({"type": "image", "data": PIXEL, "mimeType": "image/png"})
+    failure = server_failure("no room")
+    failure.content.append(image)
+
+    def look(title: str) -> Any:
+        """Look a book up."""
+        return failure
+
+    [expected] = CALLS.run([look])
+    assert expected.is_error
+    assert expected.is_content
+    with serving([turn(LOOK), submits()]) as net:
+        agent("question -> answer", tools=[ToolDecl.of(look)])(question="q")
+    [row] = [row for row in net.received[-1].body["messages"] if row["role"] == "tool"]
+    assert "no room" in str(row["content"])
+    assert "Image(" not in str(row["content"])
+    if agent is not sigadapt.ReAct:
+        assert row["content"] == "ERROR: no room\n[image 1]"
 
 
 @pytest.mark.parametrize("value", RETURNED.values(), ids=RETURNED)

@@ -106,16 +106,11 @@ def _schema_of(source: dspy.Tool, args: _Args) -> Json:
     # DSPy says in the description alone which arguments of such a schema are required.
     if source.has_kwargs and args and args.keys() == descriptions.keys():  # made of a JSON Schema by DSPy
         required = [name for name in args if descriptions[name].endswith(_REQUIRED)]
-    return {**_object_schema(args), "required": required}
-
-
-def _object_schema(arguments: Json) -> Json:
-    """Return the schema of an object with these members, whose definitions are those of its members."""
     # DSPy keeps a schema for each argument, whose references count from there (`#/$defs/Item`).
     schema: Json = {"type": "object", "properties": {}}
-    for name, argument in arguments.items():
+    for name, argument in args.items():
         schema["properties"][name] = _with_definitions_moved(argument, schema)
-    return schema
+    return {**schema, "required": required}
 
 
 def _with_definitions_moved(argument: Any, schema: Json) -> Any:

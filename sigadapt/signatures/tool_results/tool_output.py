@@ -140,9 +140,9 @@ def _output_of(value: object) -> Output | None:
     if is_a("CallToolResult", value):
         failed = bool(first_of(result, "is_error", "isError"))
         return Output(_mcp_content(result), failed, is_mcp=True)
-    unfinished = _reason_for_no_result(value)
-    if unfinished is not None:
-        return Output([{"type": "text", "text": unfinished}], failed=True, is_mcp=True)
+    for kind, reason in _UNFINISHED.items():
+        if is_a(kind, value):
+            return Output([{"type": "text", "text": reason}], failed=True, is_mcp=True)
     if is_a("ToolMessage", value, _LANGCHAIN):
         return Output(list(_langchain_content(result.content)), result.status == "error", is_mcp=False)
     return None
@@ -151,13 +151,13 @@ def _output_of(value: object) -> Output | None:
 # {"resultType": "input_required", "inputRequests": {"sure": {"method": "elicitation/create", ...}},
 #  "requestState": "..."}; {"task": {"taskId": "t1", "status": "working", ...}}
 # https://modelcontextprotocol.io/specification/draft/basic/utilities/mrtr
-def _reason_for_no_result(value: object) -> str | None:
-    """Return what the model reads of an MCP result that is none yet; None for any other value."""
-    if is_a("InputRequiredResult", value):
-        return "The server asked for more input, which this program cannot give. The call did not end."
-    if is_a("CreateTaskResult", value):
-        return "The server runs this call as a task, whose result this program does not wait for."
-    return None
+_UNFINISHED = {
+    "InputRequiredResult": (
+        "The server asked for more input, which this program cannot give. The call did not end."
+    ),
+    "CreateTaskResult": "The server runs this call as a task, whose result this program does not wait for.",
+}
+"""What the model reads of an MCP result that is none yet, by its type."""
 
 
 def program_outputs(value: object) -> Any:

@@ -47,7 +47,8 @@ class FailedResult(RuntimeError):
     """
 
     def __init__(self, value: Any, error_type: str | None = None) -> None:
-        super().__init__(value if isinstance(value, str) else compact(value))
+        text = value if isinstance(value, str) else compact(value)
+        super().__init__(text_of(content_of(value) or []) or text)
         self.value = value
         self.error_type = error_type
 
@@ -257,12 +258,11 @@ def failure_in(value: object) -> Exception | None:
         value = value.value
     if isinstance(value, Exception):
         return value
-    if isinstance(value, ToolResult):
-        return FailedResult(value_for_agent(value), value.error_type) if value.is_error else None
-    output = output_of(value)
-    if output is None or not output.failed:
-        return None
-    return FailedResult(text_of(output.parts))
+    if output_of(value) is not None:
+        value = ToolResult(call_id="", name="", value=value)
+    if isinstance(value, ToolResult) and value.is_error:
+        return FailedResult(value_for_agent(value), value.error_type)
+    return None
 
 
 def value_for_agent(result: ToolResult) -> Any:
