@@ -89,3 +89,14 @@ def test_every_call_of_any_shape_comes_out_once(all_args: list[Json], data: st.D
         assert choice.tool_calls is not None
         assert [(c.id, c.name, c.args) for c in choice.tool_calls] == expected
         assert not choice.tool_calls.invalid
+
+
+def test_an_id_that_is_a_number_is_told() -> None:
+    """response-choice: A repeated id is renumbered and says so"""
+    one = call("{}", call_id=7)
+    for choice in (
+        choice_from_response(chat({"tool_calls": [one]})),
+        choice_from_stream(chunks({"tool_calls": [{"index": 0, **one}]})),
+    ):
+        assert choice.tool_calls is not None
+        assert (choice.tool_calls[0].id, choice.tool_calls[0].altered) == ("call_1", ("renumbered",))

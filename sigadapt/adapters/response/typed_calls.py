@@ -3,10 +3,10 @@
 Rules:
 
  a. Each raw call becomes one ToolCall or one InvalidToolCall, with its raw text (nothing silent).
- b. The provider's id is kept, a number as text. A missing one is made of the request and the call's place
-    (`MadeIds`); where no request is known, it is `call_<n>`: n is the call's position from 1, or the next
-    free number. If an answer repeats an id, the second call gets a new one in the same way and is marked
-    `renumbered` (ids). If it repeats the whole call, id, name and arguments, this is one call, which is
+ b. The provider's id is kept. A missing one is made of the request and the call's place (`MadeIds`); where no
+    request is known, it is `call_<n>`: n is the call's position from 1, or the next free number. If an answer
+    repeats an id, the second call gets a new one in the same way and is marked `renumbered` (ids), as is a
+    call whose id is no text. If it repeats the whole call, id, name and arguments, this is one call, which is
     marked `repeated`.
  c. A call without a name is a bad call with the code `missing_name`, whatever its arguments are.
  d. A call that the provider reports as malformed is a bad call; the provider's message is its text.
@@ -27,7 +27,7 @@ import pydantic
 from sigadapt.errors import printable
 from sigadapt.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.providers.wire.reading import Reading
-from sigadapt.providers.wire.values import FreeText, MalformedCall, RawCall, id_of, in_paragraphs
+from sigadapt.providers.wire.values import FreeText, MalformedCall, RawCall, in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall, check_decoded, holds_half, parse_arguments
 from sigadapt.signatures.calls import (
     NO_TURN,
@@ -89,7 +89,7 @@ def typed_calls(
         return None
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
-    ids, new_ids = _own_ids([id_of(call[0]) for call in reading.calls], repeats, made_id, earlier_ids)
+    ids, new_ids = _own_ids([call[0] for call in reading.calls], repeats, made_id, earlier_ids)
     parts = reading.text, reading.reasoning, reading.state, reading.commentary, reading.offered
     has_turn = parts != _NO_PARTS
     turn = _turn(reading, ids) if has_turn else NO_TURN
@@ -151,7 +151,8 @@ def _own_ids(
     )
     by_position = dict(zip(positions, own_ids, strict=True))
     whole = [by_position[repeats.get(index, index)] for index in range(len(ids))]
-    return whole, {positions[number] for number in new}
+    no_texts = {index for index, call_id in enumerate(ids) if not isinstance(call_id, str | None)}
+    return whole, no_texts.union(positions[number] for number in new)
 
 
 def _sent_half(raw: Any) -> bool:

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sigadapt.json_values import Json, is_array, is_object
-from sigadapt.providers.wire.values import an_object, id_of, json_text, usual_arguments
+from sigadapt.providers.wire.values import an_object, json_text, usual_arguments
 from sigadapt.schemas.arguments import CutOff, UnreadCall, parse_arguments
 
 _NOTHING: Json = {}
@@ -83,7 +83,7 @@ class CallPieces:
         self.is_custom = not is_function and isinstance(head.get("custom"), dict)
         self.part: Json = head["function"] if is_function else head["custom"] if self.is_custom else _NOTHING
         self.key = "input" if self.is_custom else "arguments"
-        call_id = id_of(head.get("id"))
+        call_id = head.get("id")
         name = self.part.get("name")
         self.id = call_id if isinstance(call_id, str) and call_id else None
         self.name = name if isinstance(name, str) and name else None
@@ -124,7 +124,7 @@ class CallPieces:
         kind = "custom" if self.is_custom else "function"
         arguments = self.arguments if self.pieces else self.part.get(self.key)
         function = {**self.part, "name": self.name, self.key: arguments if ended else CutOff(arguments)}
-        return {**self.head, "id": self.id, kind: function}
+        return {**self.head, "id": self.id or self.head.get("id"), kind: function}
 
 
 class Fold:

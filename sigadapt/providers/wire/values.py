@@ -169,11 +169,6 @@ def one_call_each(parts: list[Json], field: str, key: str) -> list[Json]:
     return singles
 
 
-def id_of(value: Any) -> Any:
-    """Return the id of a call; a number, which some servers send, as text."""
-    return str(value) if type(value) is int else value
-
-
 def named_part(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the named part of a canonical tool, call or choice; an empty dict if the provider runs it."""
     return entry.get("function") or entry.get("custom") or {}

@@ -54,7 +54,7 @@ def claude_stream(text: str, stop: str = "tool_use") -> str:
 IDS: dict[str, tuple[list[Any], list[str], list[int]]] = {
     "kept": (["a", "b"], ["a", "b"], []),
     "missing": ([None, None], ["call_1", "call_2"], []),
-    "no text": ([3, ["a"]], ["3", "call_2"], []),
+    "no text": ([3, ["a"], []], ["call_1", "call_2", "call_3"], [0, 1, 2]),
     "empty": (["", "a"], ["call_1", "a"], []),
     "missing, and the number is taken": (["call_2", None, None], ["call_2", "call_3", "call_4"], []),
     "missing, and the number is taken later": ([None, "call_1"], ["call_2", "call_1"], []),
