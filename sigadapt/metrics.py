@@ -23,6 +23,7 @@ import pydantic
 
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.json_values import (
+    ARGUMENT_LEVELS,
     Json,
     cut,
     equal_json,
@@ -36,7 +37,7 @@ from sigadapt.json_values import (
     type_of,
 )
 from sigadapt.runs.run import rounds
-from sigadapt.schemas.arguments import ARGUMENT_LEVELS, parse_arguments
+from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.with_defaults import comparable
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.annotations import jsonable

@@ -7,7 +7,7 @@ from sigadapt.adapters.lm import stream_recorder
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.adapters.response.text_choice import text_read
 from sigadapt.display import excerpt_of, printable
-from sigadapt.dspy_boundary import contract, internals
+from sigadapt.dspy_boundary import contract, internals, patches
 from sigadapt.dspy_boundary.stream_relay import StreamRelay
 from sigadapt.json_values import compact, fault_in, json_like
 from sigadapt.providers import BY_WIRE, PROVIDERS, ROUTES
@@ -55,6 +55,7 @@ __all__ = [
     "internals",
     "json_like",
     "parse_arguments",
+    "patches",
     "printable",
     "repair",
     "route_of",

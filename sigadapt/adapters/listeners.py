@@ -369,7 +369,9 @@ class CallSubscription(CallTap):
         items: list[Any] = []
         if self._run is not None:  # its text comes in chunks, if it came through the gate
             choice = self._read(answer)
-            items.append(choice if self._latest is None else replace(choice, text=None))
+            if self._latest is not None:
+                choice = replace(choice, text=None)
+            items.append(choice)
         if self._gate is not None and self._latest is not None:
             text = self._gate.remaining(self._read(answer).text)
             if text:

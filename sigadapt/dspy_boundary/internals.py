@@ -86,14 +86,6 @@ class OwnSignature:
         return own.replace(parameters=[*own.parameters.values()][1:], return_annotation=own.empty)
 
 
-def send_to_stream(stream: Any, item: Any) -> None:
-    """Send an item to a stream in sync code."""
-    if is_direct(stream):
-        finish_now(stream.send(item))
-    else:
-        messages.sync_send_to_stream(stream, item)
-
-
 def refuse_left() -> None:
     """End the program, if the reader of the run's events has left: no other call begins."""
     refuse = getattr(settings.send_stream, "refuse_left", None)
@@ -104,15 +96,6 @@ def refuse_left() -> None:
 def is_direct(stream: Any) -> bool:
     """Return whether a stream takes what it is sent without waiting, in any thread: it says `is_direct`."""
     return getattr(stream, "is_direct", False)
-
-
-def finish_now(running: Any) -> Any:
-    """Run what never waits to its end."""
-    try:
-        running.send(None)
-    except StopIteration as end:
-        return end.value
-    raise RuntimeError("a stream that says `is_direct` waited")
 
 
 class Lm15Provider(Protocol):

@@ -1,9 +1,8 @@
 """What sigadapt replaces in DSPy: one list, which `install` puts in place and `uninstall` takes out.
 
-A program gets a replacement when it first needs it: `TOOLS` with its first declaration, `TURNS` with the
-first turn of an agent, `RUNS` with its first `Run`, those for streams with its first stream, and `TRACES`
-when it is traced. Each one does what DSPy does while nothing of sigadapt's is open where it is called. The
-page "How it works" has the list.
+A program gets a replacement when it first needs it: `TOOLS` with its first declaration, `RUNS` with its
+first `Run`, those for streams with its first stream, and `TRACES` when it is traced. Each one does what DSPy
+does while nothing of sigadapt's is open where it is called. The page "How it works" has the list.
 """
 
 # pyright: reportPrivateUsage=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -29,7 +28,7 @@ from dspy.streaming import messages
 
 from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import acall_in_turn, call_in_turn, current_ledger, tracer_here
-from sigadapt.dspy_boundary.internals import finish_now, get_litellm, is_direct, model_info, settings
+from sigadapt.dspy_boundary.internals import get_litellm, is_direct, model_info, settings
 
 
 class Patch(NamedTuple):
@@ -88,16 +87,15 @@ def _tool_of_declaration(_: Any) -> Any:
     def new(cls: type[Any], *args: Any, **options: Any) -> Any:
         function = args[0] if args else options.get("func")
         kind = getattr(type(function), "_dspy_tool", None) if cls is Tool else None
-        return object.__new__(cls if kind is None else kind())
+        if kind is not None:
+            cls = kind()
+        return object.__new__(cls)
 
     return new
 
 
-TOOLS = (Patch(Tool, "__new__", _tool_of_declaration),)
-
-
-# TURNS: the tools that an agent of DSPy's runs. Its turn keeps what a tool returned at once, and the calls
-# of a turn that waits do not begin.
+# TOOLS: those that an agent of DSPy's runs. Its turn keeps what a tool returned at once, and the calls of a
+# turn that waits do not begin.
 
 
 def _in_turn(method: Any) -> Any:
@@ -116,7 +114,11 @@ def _in_turn_later(method: Any) -> Any:
     return acall
 
 
-TURNS = (Patch(Tool, "__call__", _in_turn), Patch(Tool, "acall", _in_turn_later))
+TOOLS = (
+    Patch(Tool, "__new__", _tool_of_declaration),
+    Patch(Tool, "__call__", _in_turn),
+    Patch(Tool, "acall", _in_turn_later),
+)
 
 
 # TRACES: an agent of DSPy's, and so one that is made of it, is a span.
@@ -279,17 +281,35 @@ class _InThread:
 # STREAMS, the other half: sync code sends to a direct stream without a loop. DSPy sends each chunk through
 # the event loop of another thread, which costs more than all else that it does with a chunk.
 
+
+def send_to_stream(stream: Any, item: Any) -> None:
+    """Send an item to a stream in sync code."""
+    if is_direct(stream):
+        _finish_now(stream.send(item))
+    else:
+        messages.sync_send_to_stream(stream, item)
+
+
+def _finish_now(running: Any) -> Any:
+    """Run what never waits to its end."""
+    try:
+        running.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("a stream that says `is_direct` waited")
+
+
 _SENDERS = ("send", "_send")
 """The coroutine functions of DSPy's by which sync code sends: a chunk, a status message."""
 
 
 def _run_from_thread(run: Any) -> Any:
     def run_from_thread(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        if not is_direct(settings.send_stream):
+        if not getattr(settings.send_stream, "is_direct", False):
             return run(function, *args, **options)
         running = function(*args)
         if getattr(function, "__name__", "") in _SENDERS:
-            return finish_now(running)
+            return _finish_now(running)
         # LiteLLM's stream for models that DSPy sends no typed request: it waits for the network, in a loop.
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(contextvars.copy_context().run, asyncio.run, running).result()

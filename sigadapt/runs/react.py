@@ -115,7 +115,7 @@ class ReAct(ReActV2):
         history = _copy_of(given)
         self._check_inputs(inputs, history)
         with self._run() as run:
-            _take_over(run, history, given if inputs.keys() <= {"max_iters"} else None)
+            _take_over(run, history, given, inputs)
             return super().forward(history=history, **inputs)
 
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
@@ -125,7 +125,7 @@ class ReAct(ReActV2):
         history = _copy_of(given)
         self._check_inputs(inputs, history)
         with self._run() as run:
-            _take_over(run, history, given if inputs.keys() <= {"max_iters"} else None)
+            _take_over(run, history, given, inputs)
             return await super().aforward(history=history, **inputs)
 
     def _check_inputs(self, inputs: dict[str, Any], history: dspy.History) -> None:
@@ -203,10 +203,11 @@ class ReAct(ReActV2):
         return Run(self.limits).at_depth(len(modules) - is_called)
 
 
-def _take_over(run: Run, history: dspy.History, resumed_history: object) -> None:
+def _take_over(run: Run, history: dspy.History, given: object, inputs: dict[str, Any]) -> None:
     """Go on with what a run used and kept that waited, whether another run is open around it or not."""
-    resumed = resumed_run(resumed_history)
-    if resumed is None or run.ledger.outer is not None:
+    resumed = resumed_run(given)
+    asks_anew = bool(inputs.keys() - {"max_iters"})
+    if resumed is None or asks_anew or run.ledger.outer is not None:
         run.ledger.take_over(history)
         return
     run.state.update(copy_of_state(resumed.state))

@@ -50,7 +50,6 @@ from sigadapt.runs.field_texts import (
     text_fields,
 )
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.tool_functions.open_call import CallStop
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -454,7 +453,7 @@ class Watch(BaseCallback):
         self._begin_tool(run_id, call.name, call.args, call.id)
         running_id.set(run_id)
 
-    def stop(self, call: ToolCall, stop: CallStop) -> None:
+    def stop(self, call: ToolCall, stop: object) -> None:
         """Note that a call waits."""
         self._end_run(call.id)
 

@@ -17,7 +17,6 @@ from dspy.utils.exceptions import format_error_for_lm
 
 from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, tracer_here
 from sigadapt.dspy_boundary.internals import SUBMIT, refuse_left, settings
-from sigadapt.dspy_boundary.patches import TURNS, install
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.json_values import without_halves
 from sigadapt.signatures.awaiting import Outcome
@@ -66,7 +65,6 @@ class AgentTurn:
     """
 
     def __init__(self, history: Any, inputs: Mapping[str, Any], agent: Any = None) -> None:
-        install(TURNS)
         self.decls = _NO_DECLS
         self.agent = agent
         self.count_calls: Callable[[int], None] = lambda _: None

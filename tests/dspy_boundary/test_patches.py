@@ -50,14 +50,14 @@ async def read():
 
 asyncio.run(read())
 """
-TOOLS = {"Tool.__new__"}
+TOOLS = {"Tool.__new__", "Tool.__call__", "Tool.acall"}
 RUNS = {"execution._engine", "execution.finalize", "execution._account_failed_call"}
 STREAMS = RUNS | {"execution.anyio", "lm.anyio", "messages.anyio"}
 CASES = {
     "import": ("", set[str]()),
     "no tools": ("talk(Plain, PLAIN, sigadapt.ChatAdapter(), question='?')", set[str]()),
     "a declaration": ("sigadapt.ToolDecl.of(add)", TOOLS),
-    "an agent": (AGENT, TOOLS | {"Tool.__call__", "Tool.acall"}),
+    "an agent": (AGENT, TOOLS),
     "a run": ("with sigadapt.Run(): pass", RUNS),
     "a stream": (STREAM, STREAMS),
     "traces": (
@@ -100,11 +100,10 @@ def test_all_is_taken_out_and_put_in_again() -> None:
     """adapter-plug-in: Replacements are taken out."""
     program = """
 before = {(owner, name): getattr(owner, name) for owner, name, _ in [
-    *patches.TOOLS, *patches.TURNS, *patches.TRACES, *patches.RUNS] if name != "__new__"}
+    *patches.TOOLS, *patches.TRACES, *patches.RUNS] if name != "__new__"}
 """
     program += EVERY
     program += """
-patches.install(patches.TURNS)
 patches.uninstall()
 assert all(getattr(*place) is own for place, own in before.items())
 assert not patches.in_place()

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from internals import StreamRelay, internals
+from internals import StreamRelay, patches
 
 
 async def on_the_loop(relay: Any) -> None:
@@ -49,4 +49,4 @@ def test_a_direct_stream_that_waits_is_an_error() -> None:
             await asyncio.sleep(0)
 
     with pytest.raises(RuntimeError, match="waited"):
-        internals.send_to_stream(Stream(), "item")
+        patches.send_to_stream(Stream(), "item")

@@ -25,8 +25,8 @@ from sigadapt.adapters.outputs import fault_of
 from sigadapt.adapters.passes.states import stores_nothing
 from sigadapt.adapters.response.choice import CandidateAnswer
 from sigadapt.dspy_boundary.current_run import RequestSpan, Tracer, tracer_here
-from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
-from sigadapt.dspy_boundary.patches import install_for_streams
+from sigadapt.dspy_boundary.internals import settings, streaming_to
+from sigadapt.dspy_boundary.patches import install_for_streams, send_to_stream
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps

@@ -155,7 +155,8 @@ class AgentTool(DeclaredTool):
         decl: Any = self._decl
         if not decl.check_result:
             return result
-        value = readable(result.value if isinstance(result, NotedValue) else result, str(self.name))
+        noted_value = result.value if isinstance(result, NotedValue) else result
+        value = readable(noted_value, str(self.name))
         error = None if isinstance(value, RefusedRun) else unfit_error(decl, value)
         if error is not None:
             raise error
