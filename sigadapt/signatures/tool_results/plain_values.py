@@ -28,7 +28,7 @@ from dspy.adapters import utils
 from pydantic_core import to_jsonable_python
 from typing_extensions import Self
 
-from sigadapt.errors import InvalidHistory, InvalidToolDecl
+from sigadapt.errors import InvalidHistory, InvalidToolDecl, SigadaptError
 from sigadapt.json_values import (
     ARGUMENT_LEVELS,
     Json,
@@ -87,7 +87,7 @@ def plain_value(value: Any, tool: str) -> tuple[Any, tuple[str, ...]]:
     reasons: set[str] = set()
     try:
         plain: Any = value if content_of(value) is not None else _plain(value, tool, reasons)
-    except InvalidHistory:
+    except SigadaptError:
         raise
     except Exception as error:  # noqa: BLE001  (of the methods by which it is written)
         _refuse(tool, f"is {type_of(value)}, which cannot be written: {type(error).__name__}", _TO_RETURN)
