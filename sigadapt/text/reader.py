@@ -68,7 +68,6 @@ _BRACKET = re.compile(r"[{\[<=(]")
 _NO_CALL = re.compile(rf"[^<>]{{0,100}}\"{NO_TOOL}\"")
 _LIKE_CALL = re.compile(r"[{\[]|<(?!\|im_)|```|call\b|\w[\w.-]*\s*[\n({<\[]")
 _CUT_NAME = re.compile(r"(?:name=)?[\"']?(?:functions\.)?([\w.:-]*)\Z")
-_CUT_TAG = re.compile(r"<[^<>]*\Z")
 _LONGEST_TAG = 80
 _MOST_LEFTOVERS = 8  # tags behind an answer that are taken away (bounded)
 PLAIN_TAGS = ("<answer>", "<response>")
@@ -198,7 +197,7 @@ class _Reader:
             flaw = Flaw("malformed_call", str(excess))
             self.calls.append(("", TextCall(None, UnreadCall(self.text[self.done :], flaw))))
             self.done = len(self.text)
-        words = _CUT_TAG.sub("", self.text).strip()
+        words = re.sub(r"<[^<>]*\Z", "", self.text).strip()
         if not self.calls and words in {*self.grammar.opening_tags} - {*PLAIN_TAGS}:
             self.texts = []
             self._take_calls("", self._bad_call(None, 0, len(self.text)), (0, len(self.text)))

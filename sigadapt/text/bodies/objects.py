@@ -80,15 +80,14 @@ def objects(marker: str, *, keyed: bool = False) -> Body:
 
 
 def _with_stray_object(scan: Scan, span: CallSpan, opening: str, body_start: int) -> CallSpan:
-    """Return the last call as a faulty one if an object that is no call follows it up to the closing tag."""
-    if not _NEXT_OBJECT.match(scan.text, span.end):
-        return span
+    """Return an object that is no call, up to the closing tag, as a bad call or as a part of the only one."""
     closing = scan.find(f"</{opening[1:]}", span.end)
-    if closing < 0 or 0 <= scan.find(opening, span.end) < closing:
+    following = scan.find(opening, span.end)
+    if closing < 0 or 0 <= following < closing or not _NEXT_OBJECT.match(scan.text, span.end):
         return span
-    raw_start = body_start if len(span.calls) == 1 else span.end
-    faulty = span.calls[-1]._replace(arguments=scan.text[raw_start:closing].strip())
-    return CallSpan([*span.calls[:-1], faulty], closing)
+    if span.calls[1:]:
+        return CallSpan([*span.calls, as_written(scan, "", scan.space(span.end), closing)], closing)
+    return CallSpan([span.calls[0]._replace(arguments=scan.text[body_start:closing].strip())], closing)
 
 
 class ObjectReader:
@@ -167,9 +166,8 @@ class ObjectReader:
                 return None
             return self._with_nothing_else(members, call._replace(name=""), args_key, *NAMES)
         is_like_object = is_object(value) or (isinstance(value, str) and value.startswith("{"))
-        if self.must_be_exact and not is_like_object:
-            return None
-        if _is_declaration(value, self.tools.schema_of(name)):
+        is_exact = is_like_object or not self.must_be_exact
+        if not is_exact or _is_declaration(value, self.tools.schema_of(name)):
             return None
         return self._with_nothing_else(members, call, name_key, args_key)
 
@@ -349,7 +347,7 @@ def _sequence(scan: Scan, start: int, tools: ToolTable, *, is_whole_answer: bool
 def _read_cut_off(reader: ObjectReader, members: Members, *, is_sure: bool) -> TextCall | None:
     """Return the call that the text ends in; `is_sure`: it is one whatever of it is there."""
     text = reader.text
-    _, name = reader.name_in(members)
+    name = reader.name_in(members)[1]
     key, start = members.broken_member or ("", members.start)
     is_args_start = key in ARGUMENTS and text.startswith(("{", '"{'), start)
     if name not in reader.tools.schemas or not is_args_start:
