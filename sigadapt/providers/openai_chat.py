@@ -178,7 +178,9 @@ def _candidate(choice: Json, body: Json) -> Reading:
     message: Any = choice.get("message")
     if not message or message.__class__ is not dict:
         message = an_object(message) or {"content": message or choice.get("text")}
-    raw_calls = calls_of(message.get("tool_calls"))
+    raw_calls: list[Json] = []
+    if message.get("tool_calls"):
+        raw_calls = calls_of(message["tool_calls"])
     calls = _with_old_call([*map(chat_call, raw_calls)], message)
     text = message.get("content")
     parts: list[Json] = []

@@ -47,6 +47,7 @@ Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 
 C = TypeVar("C", ToolCall, InvalidToolCall)
 M = TypeVar("M", bound=pydantic.BaseModel)
+_ONLY_TEXTS = {str}
 _NO_REPEATS: Mapping[int, int] = {}
 _NO_PARTS = None, None, None, None, None
 _put = object.__setattr__
@@ -89,7 +90,11 @@ def typed_calls(
         return None
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
-    ids, new_ids = _own_ids([call[0] for call in reading.calls], repeats, made_id, earlier_ids)
+    ids: list[Any] = [call[0] for call in reading.calls]
+    new_ids: set[int] = set()
+    # Most answers give each call an id, all different, so that nothing has to be made.
+    if earlier_ids or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
+        ids, new_ids = _own_ids(ids, repeats, made_id, earlier_ids)
     parts = reading.text, reading.reasoning, reading.state, reading.commentary, reading.offered
     has_turn = parts != _NO_PARTS
     turn = _turn(reading, ids) if has_turn else NO_TURN

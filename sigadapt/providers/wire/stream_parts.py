@@ -87,8 +87,10 @@ class CallPieces:
         name = self.part.get("name")
         self.id = call_id if isinstance(call_id, str) and call_id else None
         self.name = name if isinstance(name, str) and name else None
-        piece = usual_arguments(self.part.get(self.key), self.part)
-        self.piece: Any = None if type(piece) is UnreadCall else piece
+        self.piece: Any = self.part.get(self.key)
+        if self.key not in self.part:
+            piece = usual_arguments(None, self.part)
+            self.piece = None if type(piece) is UnreadCall else piece
         self.pieces: list[Any] = []
         self.came_whole = False
 

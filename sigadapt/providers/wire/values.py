@@ -70,7 +70,7 @@ def objects(value: Any) -> list[Json]:
 
 def an_object(value: Any) -> Json:
     """Return the value if it is an object, else an empty object."""
-    return value if is_object(value) else {}
+    return cast("Json", value) if isinstance(value, dict) else {}
 
 
 def content_parts(content: Any) -> list[Json]:
@@ -93,6 +93,8 @@ def text_of(content: Any) -> str | None:
 
 def calls_of(value: Any, key: str = "arguments") -> list[Json]:
     """Return the calls in a value that is documented as a list of objects; broken JSON is put at `key`."""
+    if value.__class__ is list and all(item.__class__ is dict for item in value):
+        return value
     # Some servers send one object, JSON text of it, or a list with such texts.
     calls: list[Json] = []
     pending: list[Any] = [value]
@@ -114,7 +116,7 @@ def chat_call(call: Json) -> RawCall:
     """Return the id, name and arguments of a call of a chat message."""
     usual = usual_call(call)
     function: Any = usual.get("function")
-    if not is_object(function):
+    if function.__class__ is not dict and not is_object(function):
         custom: Json = usual["custom"]
         return call.get("id"), custom.get("name"), FreeText.of(usual_arguments(custom.get("input"), custom))
     arguments = usual_arguments(function.get("arguments"), function, call)
@@ -125,7 +127,7 @@ def usual_call(call: Json) -> Json:
     """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
     # Some servers put them beside the id, or send `function` as JSON text.
     function = call.get("function")
-    is_usual = is_object(function) and call.keys() <= _HEAD
+    is_usual = function.__class__ is dict and call.keys() <= _HEAD
     if is_usual or (is_object(call.get("custom")) and not is_object(function)):
         return call
     calls = calls_of(function) if function else [call]
@@ -150,10 +152,9 @@ def usual_arguments(arguments: Any, members: Json, call: Json | None = None) -> 
         return places[0]
     if arguments is not None and not places:
         return arguments
-    text = json_like(members if call is None else call)
-    return UnreadCall(
-        text, Flaw("invalid_json", f"no member of the call is known to be its arguments: {cut(text)}")
-    )
+    text = json_like(call or members)
+    reason = f"no member of the call is known to be its arguments: {cut(text)}"
+    return UnreadCall(text, Flaw("invalid_json", reason))
 
 
 def one_call_each(parts: list[Json], field: str, key: str) -> list[Json]:
