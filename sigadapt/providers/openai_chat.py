@@ -178,10 +178,10 @@ def _candidate(choice: Json, body: Json) -> Reading:
     message: Any = choice.get("message")
     if not message or message.__class__ is not dict:
         message = an_object(message) or {"content": message or choice.get("text")}
-    raw_calls: list[Json] = []
-    if message.get("tool_calls"):
-        raw_calls = calls_of(message["tool_calls"])
-    calls = _with_old_call([*map(chat_call, raw_calls)], message)
+    raw_calls: Any = message.get("tool_calls") or ()
+    if raw_calls.__class__ is not list or not all(map(_is_documented, raw_calls)):
+        raw_calls = calls_of(raw_calls)
+    calls = _with_old_call([*map(_call_of, raw_calls)], message)
     text = message.get("content")
     parts: list[Json] = []
     if text is not None and (not text or not isinstance(text, str)):
@@ -208,6 +208,17 @@ def _candidate(choice: Json, body: Json) -> Reading:
     thinking = _thinking(message, parts)
     calls = [call for call in calls if not anthropic.ran_itself(call[0])]
     return Reading(text, thinking, calls, finish, _state(message, text), why, None, error, work=work)
+
+
+def _is_documented(call: Any) -> bool:
+    return call.__class__ is dict and call.get("function").__class__ is dict
+
+
+def _call_of(call: Json) -> RawCall:
+    function: Any = call.get("function")
+    if function.__class__ is dict and function.get("name") and function.get("arguments"):
+        return call.get("id"), function["name"], function["arguments"]
+    return chat_call(call)
 
 
 # {"content": "Sure! Let me check that for you!", "function_call": {"name": "", "arguments": ""},
