@@ -420,11 +420,14 @@ class _Reader:
         if not is_call and closer:
             is_call = bool(names) or (_BRACKET.search(content) is not None and not _OTHER.match(content))
         elif not is_call:
-            part = _CUT_NAME.match(content)
+            is_call = _LIKE_CALL.match(content) is not None
+            is_last = not is_call and stop == len(self.text)
+            part = _CUT_NAME.match(content) if is_last else None
             heads = ("name=", "call:", "functions.", *self.tools.schemas)
-            is_cut = part and stop == len(self.text) and any(head.startswith(part[1]) for head in heads)
-            is_alone = not self.calls and self._is_at_start(self._around(start, end)[0])
-            is_call = bool(_LIKE_CALL.match(content) or (is_cut and (content or is_alone)))
+            if part and any(head.startswith(part[1]) for head in heads):
+                is_call = bool(content)
+                if not is_call and not self.calls:  # one that stands alone; to look around it costs time
+                    is_call = self._is_at_start(self._around(start, end)[0])
         if not is_call or content == "[]":
             return None
         return self._bad_call(names[0] if names else None, start, stop + len(closer), rows)
