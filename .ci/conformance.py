@@ -32,6 +32,8 @@ TIMED = {"steps.py": 3}
 # It takes times, too, but near its bounds: one tree gets 0.23 and 0.30 within a minute. It is printed and not
 # judged. What it measures is judged as counted work, by tests/adapters/test_call_cost.py.
 PRINTED = "bench.py"
+LONGEST = 900
+"""How many seconds a check may take; the longest takes three minutes."""
 
 
 def main(folder: str) -> None:
@@ -63,7 +65,13 @@ def is_whole(folder: str, script: str) -> bool:
         forget_bytecode()
     env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     check = [sys.executable, str(Path(folder, name)), *options]
-    done = subprocess.run(check, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            check, cwd=ROOT, env=env, capture_output=True, text=True, timeout=LONGEST, check=False
+        )
+    except subprocess.TimeoutExpired:
+        say(f"$ {script}\nno end after {LONGEST} seconds")
+        return False
     say(f"$ {script}\n{done.stdout}{done.stderr}")
     return done.returncode == 0
 
