@@ -407,7 +407,7 @@ class Gemini(Provider):
     #   "thoughtsTokenCount": 37, "cachedContentTokenCount": 0, "totalTokenCount": 4699}}
     # https://ai.google.dev/api/generate-content#UsageMetadata
     def usage(self, body: Json) -> AnswerUsage | None:
-        counts = an_object(_as_on_wire(body).get("usageMetadata"))
+        counts = an_object(_as_on_wire(_as_on_wire(body, 1).get("usageMetadata")))
         read = sum_in(counts, "promptTokenCount", "toolUsePromptTokenCount")
         written = sum_in(counts, "candidatesTokenCount", "thoughtsTokenCount")
         if read is not None:

@@ -81,9 +81,10 @@ def objects(marker: str, *, keyed: bool = False) -> Body:
 
 def _with_stray_object(scan: Scan, span: CallSpan, opening: str, body_start: int) -> CallSpan:
     """Return an object that is no call, up to the closing tag, as a bad call or as a part of the only one."""
+    if not _NEXT_OBJECT.match(scan.text, span.end):
+        return span
     closing = scan.find(f"</{opening[1:]}", span.end)
-    following = scan.find(opening, span.end)
-    if closing < 0 or 0 <= following < closing or not _NEXT_OBJECT.match(scan.text, span.end):
+    if closing < 0 or 0 <= scan.find(opening, span.end) < closing:
         return span
     if span.calls[1:]:
         return CallSpan([*span.calls, as_written(scan, "", scan.space(span.end), closing)], closing)
