@@ -8,6 +8,7 @@ read, thinking is among those written.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
+from sys import float_info
 from typing import Any
 
 from sigadapt.json_values import Json, is_object
@@ -117,4 +118,4 @@ def sum_in(counts: Json, *paths: str) -> int | None:
 def price_in(counts: Json, name: str) -> float | None:
     """Return the price that a member holds."""
     value: Any = counts.get(name)
-    return value if type(value) in (int, float) and isfinite(value) else None
+    return value if type(value) in (int, float) and abs(value) <= float_info.max else None

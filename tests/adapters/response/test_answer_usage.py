@@ -86,6 +86,14 @@ def test_a_new_usage_is_a_usage() -> None:
 COUNTED: Json = {"prompt_tokens": 90, "completion_tokens": 10}
 
 
+@pytest.mark.parametrize(("price", "cost"), [(0.5, 0.5), (2, 2), (10**400, None), (float("nan"), None)])
+def test_a_price_that_is_no_amount_is_none(price: Any, cost: float | None) -> None:
+    """response-choice: What the provider counted is the usage of the choice"""
+    usage = choice_from_response({**chat({"content": "Yes."}), "usage": {**COUNTED, "cost": price}}).usage
+    assert usage is not None
+    assert usage.cost == cost
+
+
 def test_usage_of_sdk_objects() -> None:
     """response-choice: The usage of an SDK's object is that of its body"""
     body = {**chat({"content": "Yes."}), "usage": {**COUNTED, "total_tokens": 100}}
