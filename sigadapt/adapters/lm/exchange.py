@@ -64,7 +64,8 @@ def response_with_raw_body(
     if not body:
         key = EVENTS
         body = _whole(text, provider)
-    if all(reading.is_empty for reading in provider.read(body)):
+    readings = provider.read(body)
+    if all(reading.is_empty and reading.finish != "content_filter" for reading in readings):
         return None
     try:
         response = parse(provider.without_calls(body))

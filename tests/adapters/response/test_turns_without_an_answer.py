@@ -62,6 +62,13 @@ ENDS: dict[str, tuple[str, Json, str, str]] = {
     "an incomplete response": ("responses", responses(HALF, **LIMIT), "cut_off", "Half"),
     "a response still in progress": ("responses", responses(status="in_progress"), "cut_off", "in_progress"),
     "filtered text": ("openai", said("Half an", "content_filter"), "filtered", "Half an"),
+    "a blocked prompt": (
+        "gemini",
+        {"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "Not this."}, "modelVersion": "g"},
+        "filtered",
+        "Not this.",
+    ),
+    "nothing, for safety": ("gemini", gemini(finish="SAFETY"), "filtered", "SAFETY"),
     "text stopped for safety": ("gemini", gemini({"text": "Half"}, finish="SAFETY"), "filtered", "SAFETY"),
     "a failed response": (
         "responses",
