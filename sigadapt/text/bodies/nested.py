@@ -34,12 +34,13 @@ _MORE = re.compile(r",\s*(?:[\w.-]{1,100}|<\|\"\|>[^<]{1,100}<\|\"\|>)\s*:")
 class _ValueReader:
     """Reads the values of one call up to a limit. Raises ValueError for what is no value of the format."""
 
-    def __init__(self, scan: Scan, end: int, string: str, root: Json) -> None:
+    def __init__(self, scan: Scan, end: int, string: str, root: Json, marks: tuple[str, str]) -> None:
         self.scan = scan
         self.text = scan.text
         self.end = end
         self.string = string
         self.root = root
+        self.call_mark, self.call_end = marks
 
     def members_at(self, start: int, schema: Any, level: int = 0) -> tuple[Any, int]:
         """Read the object or list whose bracket is at a position."""
@@ -101,7 +102,9 @@ class _ValueReader:
 
     def _string(self, start: int) -> tuple[str, int]:
         end = self.scan.find(self.string, start)
-        if 0 <= end < self.end:
+        following = self.scan.earliest((self.call_mark,), self.end)
+        if 0 <= end < following:  # before the next call: what looks like this one's end is a part of it
+            self.end = max(self.end, self.scan.earliest((self.call_end,), end))
             return self.text[start:end], end + len(self.string)
         end = self.end  # never closed: it ends where the call does
         while end > start and self.text[end - 1] in "}] \n":
@@ -146,12 +149,15 @@ def braces(call_mark: str, call_end: str, string: str) -> Body:
                 break
             end = scan.earliest((call_end,), head.end())
             schema = tools.schema_of(name)
+            reader = _ValueReader(scan, end, string, schema, (call_mark, call_end))
             try:
-                args, args_end = _ValueReader(scan, end, string, schema).members_at(head.end(), schema)
+                args, args_end = reader.members_at(head.end(), schema)
+                end = reader.end
                 is_whole = end < len(scan.text) or scan.text.startswith("}", args_end - 1)
             except ValueError:
+                end = args_end = reader.end
                 scan.charge((end - cursor) // 4)
-                is_whole, args, args_end = False, None, end
+                is_whole, args = False, None
             if not is_whole:
                 raw = scan.text[head.end() : end]
                 call = TextCall(name, raw if end < len(scan.text) else CutOff(raw))
