@@ -131,12 +131,12 @@ class TextGate(FormatsGate):
         self._is_asked = any(row.name == call_format for row in self._grammar.fences)
         json = OBJECT if call_format == "plain-json" else EXACT_OBJECT
         heads = (row.body.head or row.opener for row in FORMATS if row not in self._grammar.fences)
-        self._head = regex.compile("|".join((json, *heads)))
+        calls_field = _FIELD.format(layout.field or "(?!)")
+        self._head = regex.compile("|".join((json, calls_field, *heads)))
         self._sure = regex.compile("|".join(row.sure or row.opener for row in FORMATS if not row.bare))
         other_fields = {*fields} - {layout.field}
         field_mark = rf"(?P<field>{_FIELD.format(_either(other_fields))}|\[\[ ## \w+ ## \]\])"
         tags = _either(tag for tag in self._grammar.opening_tags if tag.strip("</>") not in other_fields)
-        calls_field = _FIELD.format(layout.field or "(?!)")
         call_start = rf"(?P<call>{_CALL}|(?P<around>{tags})|(?:{calls_field}){_NO_CALLS})"
         leftover = rf"{LEFTOVER}|{self._grammar.closing_tags.pattern}"
         self._behind = regex.compile(rf"{leftover}|{SILENT}")

@@ -147,6 +147,17 @@ def test_the_calls_of_an_object_of_fields_are_not_shown(before: str, indent: int
         assert "".join(shown.split()) == "".join((said or "").split())
 
 
+@pytest.mark.parametrize("value", ["None", "[]", '{"tool_calls": [{"name": "fetch", "args": {}}]}'])
+def test_a_calls_field_that_comes_in_pieces_is_not_shown(value: str) -> None:
+    """streaming: Markup of a call is not shown."""
+    how: Any = {"layout": Layout("calls", "[[ ## {} ## ]]", ("answer",))}
+    text = f"[[ ## answer ## ]]\n{LOOK}\n\n[[ ## calls ## ]]\n{value}\n\n[[ ## completed ## ]]"
+    for size in (1, 3, 7, 20):
+        passed, shown, said = streamed(text, {"fetch": {}}, size, **how)
+        assert passed.strip() == f"[[ ## answer ## ]]\n{LOOK}"
+        assert shown == said
+
+
 def test_without_listeners_the_chunks_are_the_providers() -> None:
     """streaming: Chunks for nobody in particular are the provider's."""
 
