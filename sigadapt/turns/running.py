@@ -18,7 +18,7 @@ import dspy
 
 from sigadapt.dspy_boundary.current_run import ToolCallSpan, Tracer, current_ledger, open_place, tracer_here
 from sigadapt.dspy_boundary.internals import settings
-from sigadapt.errors import InputNeeded
+from sigadapt.errors import InputNeeded, InvalidHistory
 from sigadapt.signatures.awaiting import Outcome
 from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import request_of_need
@@ -48,7 +48,9 @@ from sigadapt.signatures.tool_results.function_calls import (
     is_async,
     least,
     refuse_blocked,
+    start_function,
     sync_entry,
+    with_timeout,
 )
 from sigadapt.signatures.tool_results.pairing import AnyCall, result_of
 from sigadapt.signatures.tool_results.plain_values import unfit_error
@@ -321,13 +323,15 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     body = _function_to_execute(current, decl)
     function = with_watcher(call, sync_entry(body))
     ledger = current_ledger()
+    timeout = None if asking_of(body) else decl.timeout
     if ledger is not None:
         ledger.count_calls(1)
+        timeout = least(timeout, ledger.seconds_left())
 
     def begin() -> Any:
         open_call.set(current)
         call_for(body)
-        return function(**arguments)
+        return with_timeout(start_function(function, arguments, timeout), timeout)
 
     tracer = tracer_here.get().tracer
     start = begin if tracer is None else partial(_start_in_span, tracer, call, begin)
@@ -413,6 +417,10 @@ def _output(current: OpenCall, decls: ToolDecls, value: Any) -> Any:
     need = need_of(value, current.call.name)
     if need is not None:
         raise _error_of_stop(current, decls, CallStop([need], current.progress))
+    decl = declared_tool(current.call, decls)
+    misfit = _misfit(decl, value, result_of(current.call, value)) if decl.check_result else None
+    if misfit is not None:
+        raise misfit
     return program_outputs(value)
 
 
@@ -490,12 +498,15 @@ def _plain_result(job: Job, outcome: Outcome) -> "ToolResult | CallStop":
     if isinstance(error, InputNeeded):
         error = waits_inside(job.call.name)
     result = _result_or_failure(job.call, outcome.value, error)
-    if not result.is_error:
-        value = json_of(result.value) if result.is_content else result.value
-        misfit = unfit_error(job.decl, value)
-        if misfit is not None:
-            return ToolResult.failed(job.call, message_of(misfit), misfit)
-    return result
+    misfit = _misfit(job.decl, outcome.value, result)
+    return result if misfit is None else ToolResult.failed(job.call, message_of(misfit), misfit)
+
+
+def _misfit(decl: ToolDecl | None, value: Any, result: ToolResult) -> InvalidHistory | None:
+    """Return why what a tool returned does not fit what it declares; of a failed result, nothing."""
+    if result.is_error:
+        return None
+    return unfit_error(decl, json_of(result.value) if result.is_content else result.value, value)
 
 
 def result_of_end(call: AnyCall, value: Any, error: Exception | None) -> ToolResult | None:

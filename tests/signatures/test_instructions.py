@@ -15,7 +15,7 @@ from support import WIRES, Turns
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecl, ToolDecls, Toolset
-from sigadapt.errors import InvalidToolDecl
+from sigadapt.errors import InvalidHistory, InvalidToolDecl
 from sigadapt.testing import Answer, Call
 from sigadapt.trust import drift_of, pins_of
 
@@ -107,6 +107,20 @@ def test_checked_in_an_agent(agent: Any) -> None:
         [bad, good] = sigadapt.rounds(agent("question -> answer", tools=tools)(question="q"))[0].results
     assert (bad.is_error, good.is_error, good.value) == (True, False, {"n": 1})
     assert "does not fit the declared schema" in bad.value
+
+
+def test_checked_alone() -> None:
+    """tool-declarations: A result that does not fit is a failed one."""
+    tools = ToolDecls([ToolDecl.of(counts, check_result=True)])
+    bad, good = ToolCalls([{"name": "counts", "args": {"a": a}} for a in ("bad", "good")])
+    assert good.execute(tools) == {"n": 1}
+    with pytest.raises(InvalidHistory) as caught:
+        bad.execute(tools)
+    assert (caught.value.code, caught.value.tool, caught.value.path) == (
+        "unfit_result",
+        "counts",
+        "/result/n",
+    )
 
 
 def test_unchecked() -> None:

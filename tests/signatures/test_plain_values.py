@@ -260,6 +260,20 @@ def test_a_checked_result_is_checked_as_its_json(value: Any) -> None:
     assert read(result) == read(*ToolResults.of(CALLS, [value]))
 
 
+@pytest.mark.parametrize(("structured", "is_error"), [({"result": "a"}, False), ({"result": 1}, True)])
+def test_the_structured_content_of_a_server_is_checked(structured: Any, is_error: bool) -> None:
+    """tool-declarations: A result that does not fit is a failed one."""
+    types = pytest.importorskip("mcp.types")
+    text = {"type": "text", "text": str(structured["result"])}
+    answer = types.CallToolResult.model_validate({"content": [text], "structuredContent": structured})
+    returns = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
+    tool = ToolDecl.of(lambda: answer, name="fetch", returns=returns, check_result=True, parameters={})
+    with serving(turn(Call("fetch", {})), submits()):
+        out = cast("Any", dspy).ReActV2("question -> answer", tools=ToolDecls([tool]))(question="q")
+    for result in (*CALLS.run([tool]), *rounds(out)[0].results):
+        assert result.is_error is is_error
+
+
 def generator() -> Any:
     yield "alpha"
 

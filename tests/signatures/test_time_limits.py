@@ -77,6 +77,17 @@ def test_the_smaller_one_holds(how: str, own: Any, given: Any) -> None:
     assert str(second.value).endswith("after 0.05 seconds. It was cancelled.")
 
 
+def test_a_call_alone() -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    decls = ToolDecls([ToolDecl.of(slow, timeout=0.05), ToolDecl.of(slow_later, timeout=0.05)])
+    first, second = CALLS
+    with pytest.raises(TimeoutError, match=r"after 0\.05 seconds\. It may still be running\."):
+        first.execute(decls)
+    with pytest.raises(TimeoutError, match=r"after 0\.05 seconds\. It was cancelled\."):
+        asyncio.run(second.execute(decls))
+    assert first.execute([slow]) == "late"
+
+
 @pytest.mark.parametrize("how", ["sync", "async"])
 @pytest.mark.parametrize("kind", [sigadapt.ReAct, cast("Any", dspy).ReActV2])
 def test_agents(kind: Any, how: str) -> None:

@@ -47,6 +47,9 @@ def write_results(request: Request, record: RequestRecord) -> Request:
             changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
             below = placing.below
             rows[number] = placing.row()
+        if place and route.results.text_failures and row["is_error"] and not rows[number]["content"].strip():
+            rows[number] = {**rows[number], "content": SILENT_FAILURE}
+            changes.append(Change(f"/messages/{number}/content", "lowered", _SILENT))
         if "parts" in row and "blocks" not in row:
             blocks, losses = _question(
                 row["parts"], route, request["model"], answered=is_answered(rows, number)
@@ -103,6 +106,10 @@ def _parts_of(row: dict[str, Any]) -> list[Part]:
     return [{"type": "text", "text": row["content"]}, *(part for part in parts if part["type"] in PLACED)]
 
 
+SILENT_FAILURE = "The call failed without a message."
+"""What the model reads of a failed result without a text, which Anthropic refuses."""
+
+_SILENT = "this route can't carry a failed result without a text; a text says so in its place"
 _ALTERED = {
     "null": "the result holds NaN or an infinite number, which JSON lacks; null is sent",
     "text": "the result holds what JSON cannot hold; its text is sent",

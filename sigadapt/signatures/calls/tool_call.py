@@ -125,6 +125,8 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
             InvalidToolDecl: `unknown_source` without tools; `no_function` for a tool without a function;
                 `nobody_to_ask` for one that requires confirmation and was not approved.
             InputNeeded: if the tool asks a person, or its result comes from elsewhere.
+            TimeoutError: after the `timeout` of the declaration.
+            InvalidHistory: `unfit_result`, if the declaration has `check_result=True`.
 
         Example:
             >>> def double(n: int) -> int:

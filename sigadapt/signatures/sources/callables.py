@@ -59,16 +59,25 @@ _SECTIONS = {
 _STYLE = re.compile(
     "|".join(rf"(?P<{style}>^[ \t]*{section})" for style, section in _SECTIONS.items()), re.MULTILINE
 )
+_FIELD = r".*(?:\n(?![ \t]*(?:[:@]\w|\.\. ))[ \t]*\S.*|(?:\n[ \t]*)+\n(?P=indent)[ \t]+\S.*)*"
+_BODIES = {
+    "GOOGLE": r"(?:\n[ \t]*$|\n(?P=indent)[ \t]+\S.*)*",
+    "NUMPYDOC": r"(?:\n(?![ \t]*\S.*\n[ \t]*-{3,}[ \t]*$).*)*",
+    "REST": _FIELD,
+    "EPYDOC": _FIELD,
+}
+"""What belongs to a section after its title: all that is indented deeper, or all before the next title."""
 
 
 class Types(NamedTuple):
     """What a callable's signature says: the annotation of each argument, of `**kwargs`, and so on.
 
-    Python would pass a pydantic `Field` itself that is the default of one of the `filled` arguments.
+    Of one of the `filled` arguments that a call leaves out, Python would pass a pydantic `Field` itself, or
+    nothing.
     """
 
     named: dict[str, Any]  # the annotation of each argument, and that of `**kwargs` under `OTHERS`
-    filled: frozenset[str] = frozenset()  # arguments whose default is a `Field`
+    filled: frozenset[str] = frozenset()  # arguments whose default a `Field` has
     defaults: Mapping[str, Any] = MappingProxyType({})
     untyped: tuple[str, ...] = ()  # arguments without an annotation
     optional: AbstractSet[str] = frozenset()  # arguments without a default that may be left out
@@ -167,7 +176,11 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
         returns = _hint(function, "return", returns, [])
     return Types(
         types,
-        frozenset(p.name for p in parameters if isinstance(p.default, FieldInfo)),
+        frozenset(
+            p.name
+            for p in parameters
+            if isinstance(p.default, FieldInfo) or (p.default is p.empty and p.name in defaults)
+        ),
         defaults,
         tuple(p.name for p in parameters if p.annotation is p.empty),
         optional,
@@ -198,13 +211,17 @@ def _signature_of(function: _Function, where: str) -> inspect.Signature:
 def _add_parameter(
     parameter: inspect.Parameter, hint: Any, types: dict[str, Any], defaults: dict[str, Any]
 ) -> None:
-    """Add a parameter's type and its default, which pydantic's `Field` may hold."""
+    """Add a parameter's type and its default, which pydantic's `Field` may hold, also one in `Annotated`."""
     default = parameter.default
     if hint is _UNRESOLVED:
         hint = Any
     if isinstance(default, FieldInfo):
         hint = Annotated[hint, default]
         default = parameter.empty if default.is_required() else default.default
+    elif default is parameter.empty and get_origin(hint) is Annotated:
+        for field in get_args(hint):
+            if isinstance(field, FieldInfo) and not field.is_required():
+                default = field.default
     types[parameter.name] = hint
     if default is not parameter.empty:
         defaults[parameter.name] = default
@@ -316,11 +333,19 @@ def parse_docstring(text: str | None) -> _Docs:
         return _Docs((text or "").strip(), {}, None)
     import docstring_parser  # takes milliseconds, and most docstrings have no sections
 
+    style = str(match.lastgroup)
+    section = re.compile(rf"^(?P<indent>[ \t]*){_SECTIONS[style]}{_BODIES[style]}", re.MULTILINE)
+    sections = "\n\n".join(each.group() for each in section.finditer(text))
     try:
         # The parser cleans the indentation again. Without the line break, it would outdent all but line one.
-        docs = docstring_parser.parse("\n" + text, docstring_parser.DocstringStyle[str(match.lastgroup)])
+        docs = docstring_parser.parse("\n" + sections, docstring_parser.DocstringStyle[style])
     except docstring_parser.ParseError:
         return _Docs(text.strip(), {}, None)
-    parameters = {p.arg_name: p.description.strip() for p in docs.params if p.description}
+    parameters: dict[str, str] = {}
+    for parameter in docs.params:
+        for name in parameter.arg_name.split(","):  # NumPy's `x, y : int`
+            if parameter.description:
+                parameters[name.strip()] = parameter.description.strip()
     returns = docs.returns.description if docs.returns else None
-    return _Docs((docs.description or "").strip(), parameters, returns)
+    description = re.sub(r"\n{3,}", "\n\n", section.sub("", text)).strip()  # with notes and examples
+    return _Docs(description, parameters, returns)

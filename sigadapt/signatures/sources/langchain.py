@@ -1,20 +1,24 @@
 """LangChain tools as tools, with the arguments that LangChain shows a model.
 
-Of the arguments that it injects, `InjectedToolCallId` gets the id of the call. The others are of LangChain's
-own agents, which nothing here can stand for, so a tool with one is refused where it is declared.
+LangChain runs them: by a tool's schema it reads the arguments, fills in defaults, and hands a function a date
+or a model. Of the arguments that it injects, `InjectedToolCallId` gets the id of the call. The others are of
+LangChain's own agents, which nothing here can stand for, so a tool with one is refused where it is declared.
 """
 
-import functools
-import inspect
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.json_values import Json
 from sigadapt.signatures.sources import models
 from sigadapt.signatures.sources.fields import Fields
-from sigadapt.signatures.tool_results.function_calls import CONTEXT_FIRST, arun_function, sync_entry
+from sigadapt.signatures.tool_results.function_calls import CONTEXT_FIRST
+from sigadapt.signatures.tool_results.tool_output import is_a
+
+_SINGLE = ("langchain_core.tools.simple",)
+# Source: `_format_tool_to_openai_function` of langchain-core 1.8 (`utils/function_calling.py`).
+_SINGLE_INPUT: Json = {"type": "object", "properties": {"__arg1": {"type": "string"}}, "required": ["__arg1"]}
+"""The arguments of LangChain's `Tool`, whose function takes one text by position."""
 
 
 def accepts(source: object) -> bool:
@@ -23,70 +27,55 @@ def accepts(source: object) -> bool:
     return isinstance(source, getattr(module, "BaseTool", ()))
 
 
-class _BothForms:
-    """A tool with a sync and an async function."""
-
-    def __init__(self, function: Callable[..., Any], coroutine: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
-        self._function = function
-        self.acall = coroutine
-
-    def __call__(self, **arguments: Any) -> Any:
-        return self._function(**arguments)
-
-
 class _Invocation:
-    """A tool of a class of its own, which has no function to call: LangChain invokes it."""
-
-    def __init__(self, tool: Any, call_id: str | None) -> None:
-        self._tool = tool
-        self._call_id = call_id  # the argument that takes the id of the call
-        self.__name__: str = tool.name
-
-    def __call__(self, **arguments: Any) -> Any:
-        try:
-            return self._tool.invoke(self._input(arguments))
-        except NotImplementedError:
-            base: Any = sys.modules["langchain_core.tools.base"].BaseTool
-            if type(self._tool)._arun is base._arun:  # noqa: SLF001  (LangChain's own way to define one)
-                raise
-        return self._tool.ainvoke(self._input(arguments))  # its class has `_arun` alone
-
-    async def acall(self, **arguments: Any) -> Any:
-        return await self._tool.ainvoke(self._input(arguments))
-
-    def _input(self, arguments: Json) -> Json:
-        if self._tool.response_format != "content_and_artifact" and self._call_id is None:
-            return arguments
-        # For a call, LangChain returns a ToolMessage, which has the artifact too. It fills in the call's id
-        # if the tool has a schema of its own; otherwise the arguments have it.
-        call_id = arguments.get(self._call_id or "", "")
-        return {"type": "tool_call", "id": call_id, "name": self._tool.name, "args": arguments}
-
-
-class _WithCallId:
-    """A tool that takes the id of its call.
+    """What runs a tool: LangChain itself, which reads arguments by the tool's schema, and injects some.
 
     Args:
-        function: what runs the tool.
-        name: the argument that takes the id.
+        tool: the tool.
+        call_id: the argument that takes the id of the call, if there is one.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
-        functools.update_wrapper(self, function, updated=())
+    def __init__(self, tool: Any, call_id: str | None) -> None:
         setattr(self, CONTEXT_FIRST, True)
-        self._function = function
-        self._name = name
+        self.__name__: str = tool.name
+        self._tool = tool
+        self._call_id = call_id
 
     def __call__(self, context: Any = None, /, **arguments: Any) -> Any:
-        return sync_entry(self._function)(**self._with_id(context, arguments))
+        has_function = hasattr(self._tool, "func")
+        if has_function and self._tool.func is None:  # it has a coroutine alone
+            return self._tool.ainvoke(self._input(context, arguments))
+        try:
+            return self._tool.invoke(self._input(context, arguments))
+        except NotImplementedError:
+            if has_function or not _has_async_form(self._tool):
+                raise
+        return self._tool.ainvoke(self._input(context, arguments))  # its class has `_arun` alone
+
+    def _input(self, context: Any, arguments: Json) -> Json:
+        tool = self._tool
+        if tool.response_format == "content" and self._call_id is None and not tool.handle_tool_error:
+            return arguments
+        # For a call, LangChain returns a ToolMessage, which has the artifact and whether the tool failed. It
+        # fills in the call's id if the tool has a schema of its own; otherwise the arguments have it.
+        call_id = "" if context is None else context.call.id
+        if self._call_id is not None:  # a model that writes one changes nothing
+            arguments = {**arguments, self._call_id: call_id}
+        return {"type": "tool_call", "id": call_id, "name": tool.name, "args": arguments}
+
+
+class _AsyncInvocation(_Invocation):
+    """The same of a tool with an async form; any other blocks, and async code runs it in a thread."""
 
     async def acall(self, context: Any = None, /, **arguments: Any) -> Any:
-        return await arun_function(self._function, self._with_id(context, arguments))
+        return await self._tool.ainvoke(self._input(context, arguments))
 
-    def _with_id(self, context: Any, arguments: Json) -> Json:
-        call_id = "" if context is None else context.call.id  # a model that writes one changes nothing
-        return {**arguments, self._name: call_id}
+
+def _has_async_form(tool: Any) -> bool:
+    if hasattr(tool, "coroutine"):
+        return tool.coroutine is not None
+    base: Any = sys.modules["langchain_core.tools.base"].BaseTool
+    return type(tool)._arun is not base._arun  # noqa: SLF001  (LangChain's own way to define one)
 
 
 def _call_id_argument(source: Any) -> str | None:
@@ -115,47 +104,18 @@ def _call_id_argument(source: Any) -> str | None:
     return found
 
 
-def _function_of(source: Any) -> Callable[..., Any]:
-    """Return what runs a tool."""
-    forms = [getattr(source, name, None) for name in ("func", "coroutine")]
-    functions: list[Callable[..., Any]] = [form for form in forms if form is not None]
-    if source.response_format == "content_and_artifact":
-        functions = [_with_message(function) for function in functions]
-    call_id = _call_id_argument(source)
-    function: Callable[..., Any] = _Invocation(source, call_id)
-    if functions:
-        function = functions[0] if len(functions) == 1 else _BothForms(*functions)
-    return function if call_id is None else _WithCallId(function, call_id)
-
-
-def _with_message(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives the content and the artifact of its tool as LangChain's `ToolMessage`."""
-    messages: Any = sys.modules["langchain_core.messages"]  # loaded, because the tool is one of LangChain's
-
-    def message(result: Any) -> Any:
-        content, artifact = result
-        return messages.ToolMessage(content=content, artifact=artifact, tool_call_id="")
-
-    async def later(result: Any) -> Any:
-        return message(await result)
-
-    @functools.wraps(func)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        result = func(*args, **kwargs)
-        return later(result) if inspect.isawaitable(result) else message(result)
-
-    return run
-
-
 def describe(source: Any, parameters: Json | None) -> list[Fields]:
     """Describe a LangChain tool. It is never run (nothing is executed)."""
     extras = getattr(source, "extras", None)
-    func = _function_of(source)
+    kind = _AsyncInvocation if _has_async_form(source) else _Invocation
+    func = kind(source, _call_id_argument(source))
     tool = {"name": source.name, "description": source.description, "extras": extras, "func": func}
     if parameters is not None:
         return [{**tool, "parameters": parameters}]
     if isinstance(source.args_schema, dict):
         return [{**tool, "parameters": source.args_schema}]
+    if source.args_schema is None and is_a("Tool", source, _SINGLE):
+        return [{**tool, "parameters": _SINGLE_INPUT}]
     model: object = source.tool_call_schema
     if not models.accepts(model):
         raise InvalidToolDecl(

@@ -4,8 +4,8 @@ a. A signature class is described by its fields. `func` is a `dspy.Predict` of i
 b. A module whose `forward` has named parameters is described by that method, like any function. Any other
    module, such as DSPy's own, is described by its attribute `signature`, or the signature of its only
    predictor. `func` is the module.
-c. The name is the class's; for DSPy's own modules, the signature's. A signature made from a string, or
-   extended by its module as in `ChainOfThought`, has no name: give one with `ToolDecl.of(module, name=...)`.
+c. The name is the class's; for modules of DSPy and sigadapt, the signature's. A signature made from a string,
+   or extended by its module as in `ChainOfThought`, has no name: `ToolDecl.of(module, name=...)` gives one.
 """
 
 import inspect
@@ -75,7 +75,7 @@ def _is_signature(source: object) -> TypeGuard[type[dspy.Signature]]:
 
 
 def _is_dspys(kind: Any) -> bool:
-    return kind.__module__.partition(".")[0] == "dspy"
+    return kind.__module__.partition(".")[0] in ("dspy", "sigadapt")  # whose ReAct is DSPy's
 
 
 def _forward(module: dspy.Module) -> MethodType | None:

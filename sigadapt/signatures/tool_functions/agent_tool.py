@@ -157,7 +157,7 @@ class AgentTool(DeclaredTool):
             return result
         noted_value = result.value if isinstance(result, NotedValue) else result
         value = readable(noted_value, str(self.name))
-        error = None if isinstance(value, RefusedRun) else unfit_error(decl, value)
+        error = None if isinstance(value, RefusedRun) else unfit_error(decl, value, noted_value)
         if error is not None:
             raise error
         return result

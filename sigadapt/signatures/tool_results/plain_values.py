@@ -44,7 +44,7 @@ from sigadapt.json_values import (
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import check
 from sigadapt.signatures.tool_results.content import PLAIN, content_of
-from sigadapt.signatures.tool_results.tool_output import output_of
+from sigadapt.signatures.tool_results.tool_output import output_of, structured_content
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 _DEFINITIONS = ("$defs", "definitions")
@@ -278,21 +278,23 @@ def check_value_schema(schema: Json, tool: str) -> None:
     check(_as_member(schema), tool=tool)
 
 
-def unfit_error(decl: Any, value: Any) -> InvalidHistory | None:
+def unfit_error(decl: Any, value: Any, output: Any) -> InvalidHistory | None:
     """Return the error of a value that does not fit the schema of its tool: `unfit_result`, with the path.
 
     Args:
         decl: the ToolDecl.
         value: what the model would read of the result.
+        output: what the tool returned. Of an MCP server's, the structured content is judged.
     """
     if not decl.check_result:
         return None
-    flaw = flaw_of_value(result_json(value), decl.returns, decl.name)
+    structured = structured_content(output)
+    judged = result_json(value) if structured is None else structured
+    flaw = flaw_of_value(judged, decl.returns, decl.name)
     if flaw is None:
         return None
-    summary = flaw.message.partition(": ")[2]
     return InvalidHistory(
-        f"the result does not fit the declared schema: {summary}",
+        f"the result does not fit the declared schema: {flaw.message}",
         code="unfit_result",
         tool=decl.name,
         path=flaw.path,
@@ -301,7 +303,8 @@ def unfit_error(decl: Any, value: Any) -> InvalidHistory | None:
 
 def flaw_of_value(value: Any, schema: Json, tool: str) -> Flaw | None:
     """Return why a JSON value of any type does not fit a schema; None if it fits."""
-    return check(_as_member(schema), tool=tool).flaw_of({"result": value}, tool)
+    flaw = check(_as_member(schema), tool=tool).flaw_of({"result": value}, tool)
+    return None if flaw is None else flaw._replace(message=flaw.message.partition(": ")[2])
 
 
 def _as_member(returns: Json) -> Json:

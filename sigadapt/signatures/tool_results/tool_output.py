@@ -223,7 +223,7 @@ def _mcp_content(result: Any) -> list[Part]:
     content: list[Part] = []
     for block in blocks:
         content += _of_mcp(block)
-    structured = first_of(result, "structured_content", "structuredContent")
+    structured = structured_content(result)
     if structured is None:
         return content
     texts = [part["text"] for part in content if part["type"] == "text"]
@@ -239,6 +239,13 @@ def _mcp_content(result: Any) -> list[Part]:
     if not texts or structured in repeats or value in repeats:  # the texts only repeat it
         content = [part for part in content if part["type"] != "text"]
     return [{"type": "json", "value": structured}, *content]
+
+
+def structured_content(value: object) -> Json | None:
+    """Return the structured content of an MCP result, which the tool's `outputSchema` describes."""
+    return (
+        first_of(value, "structured_content", "structuredContent") if is_a("CallToolResult", value) else None
+    )
 
 
 def _of_mcp(block: Json) -> Iterator[Part]:

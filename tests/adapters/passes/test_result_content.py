@@ -72,6 +72,19 @@ def test_a_failed_result_keeps_its_flag_beside_an_image():
     assert [part.get("text") for part in output["output"]] == ["ERROR:", None]
 
 
+@pytest.mark.parametrize("value", ["", " \n"])
+def test_a_failed_result_without_a_text_has_one(value: str):
+    """conversations: A failed result without a text goes out with one."""
+    sent, changes = two_turns("anthropic", [value], [True])
+    [result] = results_in("anthropic", sent)[0]["content"]
+    assert result["is_error"] is True
+    assert result["content"].strip()
+    assert [change.where for change in changes] == ["/messages/3/content"]
+    sent, _ = two_turns("anthropic", [value], [False])
+    [result] = results_in("anthropic", sent)[0]["content"]
+    assert result["content"] == value
+
+
 def test_images_follow_all_results_of_the_turn():
     """conversations: What a result cannot hold follows the results."""
     sent, changes = two_turns("openai", [["one", SHOT], [SHOT, PDF]], row="parallel")

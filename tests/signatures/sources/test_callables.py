@@ -106,6 +106,21 @@ def test_constraints_and_descriptions_of_annotated_are_kept():
     assert ToolDecl.of(search).parameters["required"] == ["query", "size"]
 
 
+def test_a_default_in_annotated_is_one():
+    """tool-declarations: Annotated constraints and descriptions are kept."""
+
+    def search(
+        limit: Annotated[int, Field(ge=1, default=5)],
+        tags: Annotated[list[str], Field(default_factory=list[str])],
+    ) -> tuple[int, list[str]]:
+        return limit, tags
+
+    assert "required" not in ToolDecl.of(search).parameters
+    assert properties(search)["limit"]["default"] == 5
+    assert ToolCall(id="c", name="search", args={}).execute([search]) == (5, [])
+    assert ToolCall(id="c", name="search", args={"limit": 2}).execute([search]) == (2, [])
+
+
 def test_variadic_parameters_are_left_out():
     """tool-declarations: Variadic parameters are not declared."""
 

@@ -78,6 +78,14 @@ def test_three_styles_say_the_same(text: str):
     }
 
 
+@pytest.mark.parametrize(("text", "description", "parameters"), table(__file__, "NOTES"))
+def test_notes_behind_sections_stay(text: str, description: str, parameters: dict[str, str]):
+    """tool-declarations: The docstring describes the tool and its parameters."""
+    decl = declared(text)
+    assert decl.description == description
+    assert descriptions(decl) == parameters
+
+
 @pytest.mark.parametrize("text", table(__file__, "PLAIN"))
 def test_a_docstring_without_sections_is_all_description(text: str):
     decl = declared(text)

@@ -1,13 +1,14 @@
 """DSPy signatures and modules as tools."""
 
 import datetime as dt
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pydantic
 import pytest
 from tables import table
 
+import sigadapt
 from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
 
@@ -31,7 +32,15 @@ class Weather(dspy.Signature):
 PARAMETERS: dict[str, Any] = table(__file__, "PARAMETERS")
 
 
-@pytest.mark.parametrize("source", [Weather, dspy.Predict(Weather)])
+def ask(city: str) -> str:
+    """Ask a station."""
+    raise AssertionError
+
+
+AGENTS = [kind(Weather, tools=[ask]) for kind in (sigadapt.ReAct, cast("Any", dspy).ReActV2)]
+
+
+@pytest.mark.parametrize("source", [Weather, dspy.Predict(Weather), *AGENTS])
 def test_inputs_are_parameters_and_outputs_the_result(source: Any):
     """tool-declarations: A DSPy signature is declared by its fields."""
     decl = ToolDecl.of(source)
