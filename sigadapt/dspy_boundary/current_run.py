@@ -1,14 +1,15 @@
 """What runs here: the run that is open (`sigadapt.Run`), the turn of an agent, and who traces it.
 
 A run rides in DSPy's settings, which DSPy takes along into its threads and which tasks copy. So every request
-and every tool finds the run that it belongs to, whatever the program sets for itself.
+and every tool finds the run that it belongs to, whatever the program sets for itself. So does the number of
+tools that run around: whoever runs a tool for an agent says so (`inside_tool`), and nobody infers it.
 
 Who reports to the tracer (`sigadapt.tracing`) reads `tracer_here.get().tracer`, which is None where nobody
 traces: no function runs for that.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from threading import Lock
 from typing import Any, Protocol
@@ -16,8 +17,12 @@ from typing import Any, Protocol
 from dspy.dsp.utils.settings import thread_local_overrides
 from dspy.dsp.utils.utils import dotdict
 
-_KEY = "sigadapt_run"
-"""The name of the setting. DSPy leaves settings that it does not know as they are."""
+from sigadapt.dspy_boundary.contract import AGENTS
+from sigadapt.dspy_boundary.internals import innermost_module
+
+_RUN = "sigadapt_run"
+_TOOLS = "sigadapt_tools"
+"""The names of the settings. DSPy leaves settings that it does not know as they are."""
 
 
 class OpenTurn(Protocol):
@@ -63,11 +68,6 @@ class OpenLedger(Protocol):
         """Return how long a tool may run at most; None without a limit."""
         ...
 
-    @property
-    def is_in_resumed_turn(self) -> bool:
-        """Whether what runs here is inside of a tool of a turn that is resumed."""
-        ...
-
 
 class OpenRun(Protocol):
     """A run that is open (`runs/run.py`)."""
@@ -101,21 +101,55 @@ tool has tools of the same name."""
 
 
 def call_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
-    """Run the tool of an agent of DSPy's, and let the agent's turn keep its result."""
+    """Run a tool, and let the turn of the agent of DSPy's that asked for it keep its result."""
     turn = open_turn.get()
-    return start() if turn is None else turn.run(name, arguments, start)
+    if turn is not None:
+        return turn.run(name, arguments, start)
+    if not is_run_by_agent():
+        return start()
+    with inside_tool():
+        return start()
 
 
 async def acall_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
     """Do the same as `call_in_turn` in async code."""
     turn = open_turn.get()
-    return await start() if turn is None else await turn.arun(name, arguments, start)
+    if turn is not None:
+        return await turn.arun(name, arguments, start)
+    if not is_run_by_agent():
+        return await start()
+    with inside_tool():
+        return await start()
+
+
+def is_run_by_agent() -> bool:
+    """Return whether one of DSPy's agents runs the tool that begins here."""
+    return isinstance(innermost_module(), AGENTS)
+
+
+@contextmanager
+def inside_tool() -> Generator[None]:
+    """Note that what runs in the block is inside of a tool of an agent, and has turns of its own."""
+    overrides: Any = thread_local_overrides
+    token = overrides.set(dotdict({**overrides.get(), _TOOLS: tools_around() + 1}))
+    turn_token = open_turn.set(None)
+    try:
+        yield
+    finally:
+        overrides.reset(token)
+        open_turn.reset(turn_token)
+
+
+def tools_around() -> int:
+    """Return how many tools of agents, one inside of the other, run around what runs here."""
+    overrides: Any = thread_local_overrides.get()
+    return overrides.get(_TOOLS, 0)
 
 
 def open_place() -> RunPlace | None:
     """Return the place of the innermost run that is open here."""
     overrides: Any = thread_local_overrides.get()
-    place: RunPlace | None = overrides.get(_KEY)
+    place: RunPlace | None = overrides.get(_RUN)
     while place is not None and place.run is None:
         place = place.outer
     return place
@@ -130,7 +164,7 @@ def current_ledger() -> OpenLedger | None:
 def enter_run(place: RunPlace) -> Callable[[], None]:
     """Put a run into the settings of this task or thread, and return what takes it out again."""
     overrides: Any = thread_local_overrides
-    token = overrides.set(dotdict({**overrides.get(), _KEY: place}))
+    token = overrides.set(dotdict({**overrides.get(), _RUN: place}))
     turn_token = open_turn.set(None)
 
     def leave() -> None:

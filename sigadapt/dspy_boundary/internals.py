@@ -86,6 +86,12 @@ class OwnSignature:
         return own.replace(parameters=[*own.parameters.values()][1:], return_annotation=own.empty)
 
 
+def innermost_module() -> Any:
+    """Return the innermost module of DSPy's that runs here; None outside of any."""
+    modules: list[Any] = settings.caller_modules or []
+    return modules[-1] if modules else None
+
+
 def refuse_left() -> None:
     """End the program, if the reader of the run's events has left: no other call begins."""
     refuse = getattr(settings.send_stream, "refuse_left", None)

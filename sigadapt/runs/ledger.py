@@ -5,9 +5,8 @@ What happens in a run happens in the runs around it, too, so each report goes th
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import partial
 from math import isfinite
 from threading import RLock
 from typing import Any, NoReturn
@@ -15,9 +14,7 @@ from uuid import uuid4
 
 import dspy
 
-from sigadapt.dspy_boundary.contract import ReActV2
-from sigadapt.dspy_boundary.current_run import current_ledger
-from sigadapt.dspy_boundary.internals import settings
+from sigadapt.dspy_boundary.current_run import tools_around
 from sigadapt.errors import InvalidOption, LimitExceeded
 from sigadapt.providers.usage import Usage
 from sigadapt.signatures.calls import ToolCalls
@@ -101,12 +98,10 @@ class Ledger:
 
     Args:
         limits: what it may use.
-        depth: how many modules of DSPy's run around it.
         outer: the ledger of the run around it.
     """
 
-    def __init__(self, limits: Limits, depth: int = 0, outer: "Ledger | None" = None) -> None:
-        modules: list[Any] = settings.caller_modules or []
+    def __init__(self, limits: Limits, outer: "Ledger | None" = None) -> None:
         self.usage = Usage()
         self.own_id = frozenset((uuid4().hex,))
         self.ids = self.own_id if outer is None else self.own_id | outer.ids
@@ -119,9 +114,8 @@ class Ledger:
         """The ids of the calls of the turn that this run resumes; empty for any other run."""
         self.latest_resumed: Ledger | None = None  # of the runs inside of this one that resumed a turn
         self.limits = limits
-        self._depth = depth
         self.outer = outer
-        self.agents_around = sum(isinstance(module, ReActV2) for module in modules[:depth])
+        self.tools_around = tools_around()
         self._began: float | None = None
         self._earlier_seconds = 0.0  # before the run waited for a person
 
@@ -171,12 +165,12 @@ class Ledger:
 
     def is_of_tool(self, outer: "Ledger") -> bool:
         """Return whether this is the ledger of a run inside of a tool of another run's agent."""
-        return self.agents_around > outer.agents_around or _resumes_between(self.outer, outer)
+        return self.tools_around > outer.tools_around
 
     @property
-    def is_in_resumed_turn(self) -> bool:
-        """Whether this run, or one around it, resumes a turn: what runs in it is inside of a tool."""
-        return any(ledger.resumed_calls for ledger in self.with_outer())
+    def is_inside_tool(self) -> bool:
+        """Whether what runs now is inside of a tool of an agent of this run."""
+        return tools_around() > self.tools_around
 
     def is_inside(self, earlier: "Ledger") -> bool:
         """Return whether an earlier run was, too, inside of one of the runs around this one."""
@@ -192,10 +186,9 @@ class Ledger:
         """
         if earlier is not None:
             self._carry(earlier)
-        modules: list[Any] = settings.caller_modules or []
         for ledger in self.with_outer():
             ledger.latest_resumed = self
-            if ledger.is_nested(modules):
+            if ledger.is_inside_tool:
                 continue
             if turn is not None:
                 ledger.turn = turn
@@ -226,10 +219,9 @@ class Ledger:
         Raises:
             LimitExceeded: the error of a nested agent, which the tool of this one swallowed; `failures`.
         """
-        modules: list[Any] = settings.caller_modules or []
-        turn.count_calls = partial(self.count_calls, modules=[*modules])
+        turn.count_calls = self.count_calls
         for ledger in self.with_outer():
-            if ledger.is_nested(modules):
+            if ledger.is_inside_tool:
                 continue
             earlier = ledger.turn
             ledger.turn = turn
@@ -237,8 +229,12 @@ class Ledger:
             ledger.refusal = None
             if refusal is not None:
                 raise refusal
-            if earlier is not None and earlier.agent in (None, turn.agent):
+            if earlier is None:
+                continue
+            if earlier.agent in (None, turn.agent):
                 ledger.count_failure(earlier)
+            else:
+                ledger.failed_turns = 0
 
     def count_failure(self, turn: AgentTurn) -> None:
         """Count a turn in which no call succeeded, or begin anew after one in which a call did.
@@ -256,15 +252,6 @@ class Ledger:
         most = self.limits.failures
         if most is not None and self.failed_turns >= most:
             self._refuse(LimitExceeded("failures", self.failed_turns, most, last_failure=failure))
-
-    def is_nested(self, modules: Sequence[Any]) -> bool:
-        """Return whether what runs now is inside of a tool of this run's outermost agent."""
-        if _resumes_between(current_ledger(), self):
-            return True
-        for number, module in enumerate(modules):
-            if number >= self._depth and isinstance(module, ReActV2):
-                return [*modules[number + 1 :]] != [getattr(module, "react", None)]
-        return False
 
     def begin_request(self, model: str, has_price: Callable[[], bool]) -> None:
         """Count a request that goes out now, or raise why it may not."""
@@ -298,16 +285,11 @@ class Ledger:
                 ledger.check_spent()
             ledger.check("tool_calls", count)
 
-    def count_calls(self, count: int, modules: Sequence[Any] | None = None) -> None:
-        """Count calls that begin to run now, or raise why they may not; below 0, take back calls.
-
-        Args:
-            count: how many.
-            modules: the modules of DSPy's that run around the calls, if not those of the settings.
-        """
+    def count_calls(self, count: int) -> None:
+        """Count calls that begin to run now, or raise why they may not; below 0, take back calls."""
         with _COUNTING:
             for ledger in self.with_outer():
-                ledger.check("tool_calls", count, modules)
+                ledger.check("tool_calls", count)
             self.add(tool_calls=count)
 
     def note_result(self, call_id: str, result: ToolResult) -> None:
@@ -356,29 +338,15 @@ class Ledger:
         if most_seconds is not None and self.seconds >= most_seconds:
             self._refuse(LimitExceeded("seconds", self.seconds, most_seconds))
 
-    def check(self, name: str, more: int, modules: Sequence[Any] | None = None) -> None:
+    def check(self, name: str, more: int) -> None:
         """Raise if this much more of a count would pass its limit."""
         limit: int | None = getattr(self.limits, name)
         used: int = getattr(self.usage, name)
         if limit is not None and more > 0 and used + more > limit:
             next_calls = more if name == "tool_calls" else 0
-            self._refuse(LimitExceeded(name, used, limit, next_calls), modules)
+            self._refuse(LimitExceeded(name, used, limit, next_calls))
 
-    def _refuse(self, error: LimitExceeded, modules: Sequence[Any] | None = None) -> NoReturn:
-        callers: Sequence[Any] = settings.caller_modules or []
-        around = callers if modules is None else modules
-        if self.is_nested(around):
+    def _refuse(self, error: LimitExceeded) -> NoReturn:
+        if self.is_inside_tool:
             self.refusal = error
         raise error
-
-
-def _resumes_between(inner: Any, outer: Ledger) -> bool:
-    """Return whether a run from an inner one to an outer one, both included, resumes a turn."""
-    ledger: Ledger | None = inner
-    while ledger is not None:
-        if ledger.resumed_calls:
-            return True
-        if ledger is outer:
-            return False
-        ledger = ledger.outer
-    return False

@@ -21,7 +21,7 @@ from sigadapt.adapters.calling.agent_steps import refuse_taken_names
 from sigadapt.adapters.plan import refuse_invented_work
 from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import open_turn
-from sigadapt.dspy_boundary.internals import OwnSignature, settings
+from sigadapt.dspy_boundary.internals import OwnSignature
 from sigadapt.errors import InvalidOption
 from sigadapt.json_values import is_mapping, is_sequence, refuse_unknown
 from sigadapt.runs.ledger import Limits, check_limits
@@ -114,7 +114,7 @@ class ReAct(ReActV2):
         given = inputs.pop("history", None)
         history = _copy_of(given)
         self._check_inputs(inputs, history)
-        with self._run() as run:
+        with Run(self.limits) as run:
             _take_over(run, history, given, inputs)
             return super().forward(history=history, **inputs)
 
@@ -124,7 +124,7 @@ class ReAct(ReActV2):
         given = inputs.pop("history", None)
         history = _copy_of(given)
         self._check_inputs(inputs, history)
-        with self._run() as run:
+        with Run(self.limits) as run:
             _take_over(run, history, given, inputs)
             return await super().aforward(history=history, **inputs)
 
@@ -196,11 +196,6 @@ class ReAct(ReActV2):
     def _calls_of(self, tool_calls: dspy.ToolCalls) -> AgentCalls:
         turn: Any = open_turn.get()
         return AgentCalls(tool_calls, self.tools, turn)
-
-    def _run(self) -> Run:
-        modules: list[Any] = settings.caller_modules or []
-        is_called = bool(modules) and modules[-1] is self
-        return Run(self.limits).at_depth(len(modules) - is_called)
 
 
 def _take_over(run: Run, history: dspy.History, given: object, inputs: dict[str, Any]) -> None:

@@ -16,7 +16,6 @@ from typing_extensions import Self
 from sigadapt.adapters.request.orphans import rounds_of
 from sigadapt.display import Displayable, Rendering, rendered_rounds
 from sigadapt.dspy_boundary.current_run import RunPlace, enter_run, open_place
-from sigadapt.dspy_boundary.internals import settings
 from sigadapt.dspy_boundary.patches import RUNS, install
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.json_values import is_mapping, is_object, is_sequence, type_of
@@ -152,7 +151,6 @@ class Run(Generic[Deps]):
         """What left the block, if anything did."""
         self.ledger = Ledger(self.limits)
         self._shares_state = state is None
-        self._depth: int | None = None
         self._leave: Callable[[], None] | None = None
 
     @classmethod
@@ -161,11 +159,6 @@ class Run(Generic[Deps]):
         run = cls()
         run.ledger = ledger
         return run
-
-    def at_depth(self, depth: int) -> Self:
-        """Say how many modules of DSPy's run around it, where that is not what the settings say."""
-        self._depth = depth
-        return self
 
     def __enter__(self) -> Self:
         if self._leave is not None:
@@ -176,8 +169,7 @@ class Run(Generic[Deps]):
             self.deps = outer.deps if self.deps is None else self.deps
             self.state = outer.state if self._shares_state else self.state
         install(RUNS)
-        depth = len(settings.caller_modules or ()) if self._depth is None else self._depth
-        self.ledger = Ledger(self.limits, depth, None if outer is None else outer.ledger)
+        self.ledger = Ledger(self.limits, None if outer is None else outer.ledger)
         self.ledger.start_clock()
         self._leave = enter_run(RunPlace(self, place))
         return self

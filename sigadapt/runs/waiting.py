@@ -11,7 +11,7 @@ from typing import Any
 import dspy
 import pydantic
 
-from sigadapt.dspy_boundary.current_run import tracer_here
+from sigadapt.dspy_boundary.current_run import inside_tool, tracer_here
 from sigadapt.errors import InputNeeded, InvalidHistory, InvalidToolDecl
 from sigadapt.json_values import ARGUMENT_LEVELS, cut, fault_in, listed, pointer
 from sigadapt.providers.usage import Usage
@@ -197,7 +197,8 @@ def _in_run(turn: ResumedTurn) -> Generator[Run[Any]]:
             run.state.update(copy_of_state(error.state))  # otherwise the open run has a newer state
         run.ledger.resume(earlier, turn.kept if is_agents else None, {call.id for call in error.calls})
         try:
-            yield run
+            with inside_tool():
+                yield run
         except InputNeeded:
             raise
         except BaseException:

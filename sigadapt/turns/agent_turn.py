@@ -15,8 +15,8 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import format_error_for_lm
 
-from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, tracer_here
-from sigadapt.dspy_boundary.internals import SUBMIT, refuse_left, settings
+from sigadapt.dspy_boundary.current_run import ToolCallSpan, inside_tool, open_turn, tracer_here
+from sigadapt.dspy_boundary.internals import SUBMIT, innermost_module, refuse_left
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.json_values import without_halves
 from sigadapt.signatures.awaiting import Outcome
@@ -173,8 +173,7 @@ class AgentTurn:
 
     def _is_agents_tool(self) -> bool:
         """Return whether what runs here is a tool of the agent, not of a program inside of one."""
-        callers: list[Any] = settings.caller_modules or []
-        return bool(callers) and callers[-1] is self.agent
+        return innermost_module() is self.agent
 
     def refuse_waiting(self, refusal: Callable[[str], SigadaptError]) -> None:
         """Let no call of the turn wait; `refusal` makes the error by the name of the tool."""
@@ -191,7 +190,7 @@ class AgentTurn:
         """Run a tool of an agent of DSPy's, for the first call of its name that has not begun."""
         call = self._call_of(name, arguments)
         if call is None:
-            with _no_turn():
+            with inside_tool():
                 return start()
         if not self._stops:
             with self._running(call) as keep:
@@ -204,7 +203,7 @@ class AgentTurn:
         """Do the same as `run` in async code."""
         call = self._call_of(name, arguments)
         if call is None:
-            with _no_turn():
+            with inside_tool():
                 return await start()
         if not self._stops:
             with self._running(call) as keep:
@@ -221,7 +220,6 @@ class AgentTurn:
             The function that takes what the tool returned.
         """
         name = call.name
-        turn_token = open_turn.set(None)  # a program inside of the tool has turns of its own
         current = OpenCall(call, refusal=self._refusal)
         call_token = open_call.set(current)
         tracer = tracer_here.get().tracer
@@ -231,7 +229,8 @@ class AgentTurn:
             if name != SUBMIT:
                 self.count_calls(1)
             self.begin(call)
-            yield partial(self._keep, current, span)
+            with inside_tool():
+                yield partial(self._keep, current, span)
         except CallStop as stop:
             _end_span(span, stop)
             self.count_calls(-1)
@@ -251,7 +250,6 @@ class AgentTurn:
             if span is not None:
                 span.leave()
             open_call.reset(call_token)
-            open_turn.reset(turn_token)
             if not self._waiting and not self._stops:  # it is over, and nothing else would let go of it
                 open_turn.set(None)
 
@@ -412,16 +410,6 @@ def _end_span(span: ToolCallSpan | None, error: BaseException) -> None:
     """End the span of a call, if it is traced."""
     if span is not None:
         span.end(error=error)
-
-
-@contextmanager
-def _no_turn() -> Generator[None]:
-    """Run what no call of the turn asked for."""
-    token = open_turn.set(None)
-    try:
-        yield
-    finally:
-        open_turn.reset(token)
 
 
 def failure_value(name: str, error: Exception) -> Any:

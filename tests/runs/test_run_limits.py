@@ -247,3 +247,73 @@ def test_a_rejected_call_is_no_failure() -> None:
                 history = caught.value.resume(tools, {caught.value.requests[0].id: False})
             assert agent(history=history).answer == "Done."
     assert shop.ran == []
+
+
+def beside_loop(agent_of: Any, inner: Any) -> Any:
+    """Return an agent whose `forward` asks another one first, outside of its tools."""
+
+    base: Any = agent_of
+    agent: Any
+
+    def forward(**inputs: Any) -> Any:
+        inner(question="INNER")
+        return base.forward(agent, **inputs)
+
+    agent = base("question -> answer", tools=Shop().tools)
+    agent.forward = forward
+    return agent
+
+
+def in_tool(agent_of: Any, inner: Any) -> Any:
+    def research(question: str) -> str:
+        """Find out."""
+        return inner(question=question).answer
+
+    return agent_of("question -> answer", tools=[research])
+
+
+def in_thread_of_tool(agent_of: Any, inner: Any) -> Any:
+    def research(question: str) -> str:
+        """Find out."""
+        example = dspy.Example(question=question).with_inputs("question")
+        [found] = dspy.Parallel(num_threads=1, disable_progress_bar=True)([(inner, example)])
+        return found.answer
+
+    return agent_of("question -> answer", tools=[research])
+
+
+@pytest.mark.parametrize("agent_of", AGENTS)
+@pytest.mark.parametrize("place", [nested, in_tool, in_thread_of_tool, beside_loop])
+def test_where_an_agent_runs(agent_of: Any, place: Any) -> None:
+    """agent-runs: A nested agent is under both limits."""
+
+    def script(request: Any) -> Answer:
+        names = {tool["function"]["name"] for tool in request.body["tools"]}
+        if request.body["messages"][-1]["role"] == "tool":
+            return submits()
+        return turn(Call("research", {"question": "INNER"}) if "research" in names else looks("Nowhere"))
+
+    inner = agent_of("question -> answer", tools=Shop().tools)
+    with serving(script), Run(Limits(failures=2)) as run:
+        place(agent_of, inner)(question="OUTER")
+    assert [event["question"] for event in run.history.messages if "question" in event] == ["OUTER"]
+
+
+def test_an_agent_inside_of_a_tool_of_the_older_agent() -> None:
+    """agent-runs: A nested agent is under both limits."""
+
+    def script(request: Any) -> Answer:
+        if request.body.get("tools"):
+            is_answered = request.body["messages"][-1]["role"] == "tool"
+            return submits() if is_answered else turn(looks())
+        prompt = str(request.body["messages"])
+        if "next_tool_name" not in prompt:
+            return Answer(text="[[ ## reasoning ## ]]\nx\n\n[[ ## answer ## ]]\nHi.\n\n[[ ## completed ## ]]")
+        name, args = ("finish", "{}") if "observation_0" in prompt else ("research", '{"question": "INNER"}')
+        fields = {"next_thought": "x", "next_tool_name": name, "next_tool_args": args, "completed": ""}
+        return Answer(text="\n\n".join(f"[[ ## {key} ## ]]\n{value}" for key, value in fields.items()))
+
+    inner = sigadapt.ReAct("question -> answer", tools=Shop().tools)
+    with serving(script), Run() as run:
+        out = in_tool(dspy.ReAct, inner)(question="OUTER")
+    assert (out.answer, run.usage.tool_calls, run.history.messages) == ("Hi.", 1, [])

@@ -13,7 +13,6 @@ and its model has.
 import ast
 from collections.abc import Iterable, Mapping
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import dspy
@@ -21,8 +20,8 @@ import dspy
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.plan import inputs_of_turn, outputs_beside, refuse_invented_work
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.dspy_boundary.contract import AGENTS, ReActV2
-from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
+from sigadapt.dspy_boundary.contract import ReActV2
+from sigadapt.dspy_boundary.current_run import current_ledger, open_turn, tools_around
 from sigadapt.dspy_boundary.internals import SUBMIT, is_submit, settings
 from sigadapt.errors import InvalidSignature
 from sigadapt.json_values import is_object, is_sequence
@@ -48,18 +47,6 @@ def calling_agent() -> Any:
 def is_one_by_one(agent: Any) -> bool:
     """Return whether an agent runs the calls of a turn one by one, as DSPy's own loop does."""
     return agent is not None and not getattr(agent, "ends_by_itself", False)
-
-
-def is_inside_tool() -> bool:
-    """Return whether this program runs inside of a tool of one of DSPy's agents."""
-    ledger = current_ledger()
-    if ledger is not None and ledger.is_in_resumed_turn:
-        return True
-    around: list[Any] = settings.caller_modules or []
-    return any(
-        isinstance(outer, AGENTS) and all(part is not inner for _, part in outer.named_sub_modules())
-        for outer, inner in pairwise(around)
-    )
 
 
 def is_forced_submit(request: Request, decls: ToolDecls) -> bool:
@@ -179,7 +166,7 @@ def take_answer(turn: AgentTurn, record: CallRecord, outputs: Mapping[str, Any])
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
     to_run = [call for call in good if call.name != SUBMIT]
     is_last_turn = len(to_run) < len(good) or turn.answer is not None
-    if is_inside_tool():
+    if tools_around():
         turn.refuse_waiting(waits_inside)
     elif is_last_turn and turn.is_one_by_one:
         # DSPy's agent ends by `submit`, whatever the calls beside it do.
@@ -218,7 +205,7 @@ def stop_for_person(
     ]
     if not requests:
         return
-    if is_inside_tool():
+    if tools_around():
         raise waits_inside(requests[0].call.name)
     fields = plan.history_fields
     history = inputs.get(fields.history) if fields.history else None

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, NoReturn, cast
 import dspy
 from pydantic.fields import FieldInfo
 
-from sigadapt.dspy_boundary.contract import AGENTS, DEFAULT_ADAPTER
-from sigadapt.dspy_boundary.internals import settings
+from sigadapt.dspy_boundary.contract import DEFAULT_ADAPTER
+from sigadapt.dspy_boundary.current_run import is_run_by_agent
+from sigadapt.dspy_boundary.internals import innermost_module, settings
 from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
 from sigadapt.signatures.sources.fields import Fields, Uncallable
 from sigadapt.signatures.tool_results.plain_values import plain_value, snapshot_of
@@ -179,8 +180,7 @@ class Description:
 
 def is_written_into_prompt() -> bool:
     """Return whether a predictor of DSPy's runs: it writes a tool's repr if the tool's `format` raises."""
-    callers: list[Any] = settings.caller_modules or []
-    return bool(callers) and isinstance(callers[-1], dspy.Predict)
+    return isinstance(innermost_module(), dspy.Predict)
 
 
 class RefusedRun:
@@ -198,12 +198,6 @@ class RefusedRun:
     __repr__ = __str__
 
 
-def _is_in_agent() -> bool:
-    """Return whether one of DSPy's agents runs the tool."""
-    callers: list[Any] = settings.caller_modules or []
-    return bool(callers) and isinstance(callers[-1], AGENTS)
-
-
 @contextmanager
 def told_to_developer() -> Generator[list[RefusedRun]]:
     """In an agent, catch an error that only the developer can mend, and hand over what raises it later."""
@@ -211,7 +205,7 @@ def told_to_developer() -> Generator[list[RefusedRun]]:
     try:
         yield refusals
     except InvalidOption as error:
-        if error.code != "blocked_loop" or not _is_in_agent():
+        if error.code != "blocked_loop" or not is_run_by_agent():
             raise
         _LOG.error("%s", error)
         refusals.append(RefusedRun(error))
@@ -229,7 +223,7 @@ def readable(result: Any, tool: str) -> Any:
         return result
     if isinstance(result, NotedValue):
         value = readable(result.value, tool)
-        return with_note(value, result.note) if _is_in_agent() else value
+        return with_note(value, result.note) if is_run_by_agent() else value
     if isinstance(result, BaseException):
         raise FailedResult(reason_of(result), type_of_error(result))
     if not isinstance(result, ToolResult):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from sigadapt.dspy_boundary.contract import keeps_trajectory
-from sigadapt.dspy_boundary.internals import settings
+from sigadapt.dspy_boundary.internals import innermost_module
 from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.json_values import Json, compact, equal_json, type_of
 from sigadapt.schemas.arguments import Flaw
@@ -77,11 +77,11 @@ def agent_function(decl: ToolDecl) -> Callable[..., Any]:
         if question_for(decl, {name: jsonable(value) for name, value in kwargs.items()})[1] is None:
             call_for(func)
             return start_function(func, kwargs)
-        callers: list[Any] = settings.caller_modules or []
-        error = forgotten_adapter(FORGOTTEN, decl.name) if callers else None
+        module = innermost_module()
+        error = None if module is None else forgotten_adapter(FORGOTTEN, decl.name)
         error = error or nobody_to_ask(decl.name)
         _LOG.error("%s", error)  # agents swallow what a tool raises
-        if callers and keeps_trajectory(callers[-1]):
+        if keeps_trajectory(module):
             return RefusedRun(error)
         raise error
 

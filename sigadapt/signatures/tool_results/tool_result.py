@@ -16,7 +16,7 @@ import dspy
 import pydantic
 
 from sigadapt.dspy_boundary.contract import keeps_trajectory
-from sigadapt.dspy_boundary.internals import settings
+from sigadapt.dspy_boundary.internals import innermost_module, settings
 from sigadapt.json_values import compact, is_array, is_object, without_halves
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of, order_of
 from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of, text_of
@@ -111,10 +111,9 @@ def plain_failures() -> Generator[None]:
     try:
         yield
     except Exception as error:
-        callers: list[Any] = settings.caller_modules or []
         options = getattr(settings.adapter, "options", None)
         wants_traceback = getattr(options, "tool_errors", "message") != "message"
-        if wants_traceback or not (callers and keeps_trajectory(callers[-1])):
+        if wants_traceback or not keeps_trajectory(innermost_module()):
             raise
         _LOG.debug("a tool failed", exc_info=error)
         # An exception of which Python formats the type's name and the message alone.
