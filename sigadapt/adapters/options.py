@@ -4,7 +4,7 @@
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
@@ -138,6 +138,8 @@ class Options:
         _check_word("orphans", self.orphans, get_args(Orphans))
         _check_word("tool_errors", self.tool_errors, get_args(ToolErrors))
         _check_word("control_tokens", self.control_tokens, get_args(ControlTokens))
+        if isinstance(self.formats, Iterator):
+            raise InvalidOption("an iterator can be read only once", field="formats", fix="Pass a list.")
         modes = self.tool_calling
         for mode in modes.values() if isinstance(modes, Mapping) else (modes,):
             _check_word("tool_calling", mode, get_args(ToolCalling))
@@ -159,7 +161,7 @@ class Options:
     def _check_replay(self) -> None:
         """Refuse a key of reasoning that no OpenAI-compatible server has, for all models or for one."""
         replay = self.replay_reasoning
-        if not replay:  # None leaves it to the provider, False replays nothing
+        if replay is None or replay is False:  # None leaves it to the provider, False replays nothing
             return
         for word in replay.values() if isinstance(replay, Mapping) else (replay,):
             _check_word("replay_reasoning", word, ("reasoning", "reasoning_content"))

@@ -37,9 +37,9 @@ BY_WIRE = {provider.name: provider for provider in PROVIDERS}
 """The provider of each wire format. The engine that a user made has a dialect that is not among them."""
 
 
-def provider_named(name: str, option: str = "dialect") -> Provider:
+def provider_named(name: object, option: str = "dialect") -> Provider:
     """Return the provider that a caller named with an option; InvalidOption for an unknown one."""
-    provider = BY_WIRE.get(name)
+    provider = BY_WIRE.get(name) if isinstance(name, str) else None
     if provider is None:
         fix = f"Use one of {', '.join(BY_WIRE)}."
         raise InvalidOption(f"{name!r} is not a known {option}", field=option, fix=fix)

@@ -536,11 +536,11 @@ FORMATS: tuple[TextFormat, ...] = (
 _BY_NAME = {text_format.name: text_format for text_format in FORMATS}
 
 
-def formats_named(formats: Iterable[str]) -> tuple[TextFormat, ...]:
+def formats_named(formats: Iterable[object]) -> tuple[TextFormat, ...]:
     """Return the formats that a caller named, in the table's order; InvalidOption for an unknown name."""
     names = [formats] if isinstance(formats, str) else list(formats)
     for name in names:
-        if name not in _BY_NAME:
+        if not isinstance(name, str) or name not in _BY_NAME:
             near = closest(str(name), list(_BY_NAME))
             fix = f"Use one of {', '.join(_BY_NAME)}." if near is None else f"Did you mean {near!r}?"
             raise InvalidOption(f"{name!r} is not a known text format", field="formats", fix=fix)

@@ -21,6 +21,12 @@ from sigadapt.errors import InvalidOption
         ({"parallel_tool_calls": "yes"}, "parallel_tool_calls", "expected a boolean, got"),
         ({"tool_callin": "native"}, "tool_callin", "Did you mean 'tool_calling'?"),
         ({"zzz": 1}, "zzz", "It takes "),
+        ({"call_format": ["hermes"]}, "call_format", "['hermes'] is not a text format to ask for"),
+        ({"formats": 1}, "formats", "1 is not a known text format"),
+        ({"formats": [["hermes"]]}, "formats", "['hermes'] is not a known text format"),
+        ({"formats": iter(["hermes"])}, "formats", "can be read only once"),
+        ({"replay_reasoning": 0}, "replay_reasoning", "'reasoning' or 'reasoning_content', got 0"),
+        ({"replay_reasoning": []}, "replay_reasoning", "'reasoning' or 'reasoning_content', got []"),
     ],
 )
 def test_an_option_that_cannot_work_is_refused_at_once(

@@ -60,10 +60,11 @@ def writers() -> "dict[str, Writer]":
 
 def check_call_format(name: object) -> None:
     """Refuse a name that is none of `writers`."""
-    if name != DEFAULT_CALL_FORMAT and name not in writers():
-        near = closest(name, writers()) if isinstance(name, str) else None
-        fix = f"Did you mean {near!r}?" if near else f"Use one of {', '.join(writers())}."
-        raise InvalidOption(f"{name!r} is not a text format to ask for", field="call_format", fix=fix)
+    if isinstance(name, str) and (name == DEFAULT_CALL_FORMAT or name in writers()):
+        return
+    near = closest(name, writers()) if isinstance(name, str) else None
+    fix = f"Did you mean {near!r}?" if near else f"Use one of {', '.join(writers())}."
+    raise InvalidOption(f"{name!r} is not a text format to ask for", field="call_format", fix=fix)
 
 
 def write_prompt(request: Request, record: RequestRecord) -> Request:

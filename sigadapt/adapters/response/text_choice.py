@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import Choice, choice_of
-from sigadapt.json_values import Json
+from sigadapt.errors import UnreadableResponse
+from sigadapt.json_values import Json, is_iterable
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import RawCall, join_texts
 from sigadapt.schemas.arguments import CutOff
@@ -54,6 +55,7 @@ def choice_from_text(
     Raises:
         InvalidOption: for an unknown format.
         InvalidToolDecl: as ToolDecls.
+        UnreadableResponse: if this is no text.
 
     Example:
         >>> choice = choice_from_text(
@@ -64,7 +66,14 @@ def choice_from_text(
         >>> choice.text, choice.reasoning, choice.tool_calls, choice.tool_calls[0].altered
         ('Let me look.', 'Weather.', ToolCalls([get_weather(city='Paris')]), ('recovered',))
     """
-    whole = text if isinstance(text, str) else "".join(text)
+    pieces: list[Any] = [text]
+    if is_iterable(text) and not isinstance(text, (str, bytes)):
+        pieces = [*text]
+    for piece in pieces:
+        if not isinstance(piece, str):
+            reason = f"expected a text or pieces of one, got a {type(piece).__name__}"
+            raise UnreadableResponse(reason, fix="Pass the text of an answer, not its message or its body.")
+    whole = "".join(pieces)
     schemas = schemas_of(tools)
     reading = text_read(whole, schemas, formats, starts_in_reasoning=starts_in_reasoning)
     choice = choice_of(reading_of(reading), whole)
@@ -97,7 +106,9 @@ def chosen_formats(formats: Iterable[Any]) -> tuple[tuple["TextFormat", ...], li
     from sigadapt.text.bodies.template import ResponseTemplate
     from sigadapt.text.formats import formats_named
 
-    chosen: list[Any] = [formats] if isinstance(formats, (str, ResponseTemplate)) else list(formats)
+    chosen: list[Any] = [formats]
+    if is_iterable(formats) and not isinstance(formats, (str, ResponseTemplate)):
+        chosen = [*formats]
     templates = [each for each in chosen if isinstance(each, ResponseTemplate)]
     return formats_named(each for each in chosen if not isinstance(each, ResponseTemplate)), templates
 

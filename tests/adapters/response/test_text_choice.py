@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from budgets import share
@@ -12,7 +13,8 @@ from support import CORPUS_TEXTS
 from text_cases import EXAMPLES
 
 from sigadapt import ToolDecls
-from sigadapt.response import choice_from_text
+from sigadapt.errors import InvalidOption, UnreadableResponse
+from sigadapt.response import choice_from_response, choice_from_text
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = ToolDecls([{"name": "get_weather", "parameters": CITY}, {"name": "now"}])
@@ -101,3 +103,17 @@ def test_any_beginning_of_a_text_of_the_corpus_is_read() -> None:
         for end in range(0, len(text), max(1, len(text) // 5)):
             calls = choice_from_text(text[:end], tools).tool_calls
             assert calls is None or {call.name for call in calls} <= names, row["id"]
+
+
+@pytest.mark.parametrize("text", [None, 5, b"Hi.", ["Hi.", None], [1], [{"content": "Hi."}]])
+def test_what_is_no_text_is_refused(text: Any) -> None:
+    """text-calls: Calls in a text are typed calls."""
+    with pytest.raises(UnreadableResponse, match="expected a text or pieces of one, got a "):
+        choice_from_text(text, TOOLS)
+
+
+@pytest.mark.parametrize("dialect", ["other", 5, ["anthropic"]])
+def test_a_dialect_that_is_none_is_refused(dialect: Any) -> None:
+    """response-choice: A named dialect is used."""
+    with pytest.raises(InvalidOption, match="is not a known dialect"):
+        choice_from_response({"choices": []}, dialect=dialect)
