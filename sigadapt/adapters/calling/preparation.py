@@ -78,8 +78,13 @@ def _with_whole_history(call: AdapterCall, plan: Plan) -> tuple[dict[str, Any], 
     """Return the inputs with a history that can be sent, and what was changed in it."""
     inputs = call.inputs
     repairs: tuple[Change, ...] = ()
-    if plan.history_fields.history is not None:
+    field = plan.history_fields.history
+    if field is not None:
         inputs, repairs = with_lost_ids(plan.history_fields, inputs)
+        for demo in call.demos:
+            if demo.get(field) is not None and read(dspy.History, demo[field], field).messages:
+                why = f"a demonstration is sent without the conversation before it ({field!r})"
+                repairs = (*repairs, Change("/messages", "dropped", why))
     if call.turn is not None:
         inputs, words = with_words(call.turn.agent, call.adapter, plan, inputs)
         repairs = (*repairs, *words)

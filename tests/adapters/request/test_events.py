@@ -127,6 +127,15 @@ def test_what_cannot_be_read_of_a_history_is_refused(event: dict[str, Any]):
     assert caught.value.code == "unreadable_history"
 
 
+def test_a_demonstration_goes_without_its_history_on_record() -> None:
+    """evaluation: A demonstration is sent as a turn with calls."""
+    before = history({**Q, "answer": "18."})
+    got = send(demos=[{**Q, "history": before, "answer": "25."}], question="?")
+    assert "18." not in str(got.body)
+    assert got.whats == [("/messages", "dropped")]
+    assert send(demos=[{**Q, "history": history(), "answer": "25."}], question="?").whats == []
+
+
 def test_an_example_of_a_continuing_turn_sends_its_round():
     """conversations: An event of a continuing turn sends its round."""
     demos = [{**Q, "results": R_ONE, "answer": "18."}, {**Q, "results": R_ONE, "calls": TWO}]
