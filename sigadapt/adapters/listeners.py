@@ -404,6 +404,9 @@ class CallSubscription(CallTap):
             whole_calls = self._calls_of([(None, call.name, text)], 0)
             changes = {"index": index, "id": self._made_id(index)}
         else:
+            same = call.id, call.name, text
+            if any((each.id, each.name, each.arguments) == same for each in self._fold.calls[:index]):
+                return  # one call that came twice
             others = [(each.id, each.name, _NOT_READ) for each in self._fold.calls]
             raw: list[RawCall] = [*others[:index], (call.id, call.name, text), *others[index + 1 :]]
             whole_calls = self._calls_of(raw, index)

@@ -275,6 +275,7 @@ class ChatRun:
     def _wait(self, error: InputNeeded) -> None:
         """Keep a run that waits, and show what it waits for."""
         self._history.leave_out_asked()
+        texts = [*map(row_text, self._page.close())]
         rows = self._page.take_events()
         rows += self._history.grown(error.history.messages)
         page_ids = {call.id: self._page.page_id_of(call.id) for call in error.calls.in_order()}
@@ -289,7 +290,7 @@ class ChatRun:
         rows += self._rows_of_state()
         agent = self._progress.waiting_agent(self._agent)
         saved = {"run": _without_history(error), "agent": agent, "page_ids": page_ids}
-        self._journal.put_now([*rows, {"type": "waits", **saved}])
+        self._journal.put_now([*rows, {"type": "waits", **saved}], texts)
         self._page.differs = True  # what is asked about has its defaults
         self._write_page(self._whole_page())
         confirm = run_events.Confirm([*error.requests], step=self._page.last_step)

@@ -61,13 +61,14 @@ def words_of_bad_call(call: InvalidToolCall) -> str:
 
 def words_of_value(value: Any) -> str:
     """Return a value as a page shows it: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(without_nan(jsonable(value)))
+    plain = jsonable(value)  # of a date, too, the text
+    return plain if isinstance(plain, str) else json.dumps(without_nan(plain))
 
 
 def without_nan(value: Any) -> Any:
-    """Return plain data with texts such as `nan` for numbers that JSON does not have."""
+    """Return plain data with null for numbers that JSON does not have, as the model and the log have it."""
     if isinstance(value, float) and not isfinite(value):
-        return str(value)
+        return None
     if is_object(value):
         return {key: without_nan(member) for key, member in value.items()}
     return [*map(without_nan, value)] if is_array(value) else value

@@ -36,6 +36,7 @@ from sigadapt.ui.program import ShownRun
 Rows = Iterator[Json]
 Phase = Literal["start", "delta", "end"]  # of a text
 _NEVER_READY = "The call ended before it was whole."
+_REPEATED = "The model sent this call twice. It is run once."
 
 
 @dataclass
@@ -400,11 +401,13 @@ class Writer:
         return f"{self.prefix}-{self._texts}"
 
     def _never_ready(self) -> Rows:
-        """End the calls that began and never were whole."""
+        """End the calls that began and never were whole, or were another one again."""
         streaming = [call for call in self._streaming.values() if call is not None]
         self._streaming = {}
+        whole = {(call.name, call.arguments) for call in self._ready.values()}
         for call in streaming:
-            yield from self._fail(call, call.arguments, _NEVER_READY)
+            is_repeated = (call.name, call.arguments) in whole
+            yield from self._fail(call, call.arguments, _REPEATED if is_repeated else _NEVER_READY)
 
     def _begin_field_anew(self, event: run.TextDelta) -> None:
         """Let a text begin anew: an agent's that came has no step any more, any other was said beside it."""

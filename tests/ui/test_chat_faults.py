@@ -4,12 +4,14 @@ A payment is in the chat once, whatever fails after it.
 """
 
 import asyncio
+import datetime as dt
 import json
 import math
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -317,6 +319,67 @@ def test_values_that_json_does_not_have_break_no_page(form: str, tmp_path: Path)
         page.say(form, "And?")
         assert page.texts() == ["Go.", "Done.", "And?", "Again."]
         json.dumps(page.chats.messages("c1", "ada"), allow_nan=False)
+
+
+ODD_RESULTS = {
+    "no number": lambda: [math.nan, math.inf],
+    "a date": lambda: dt.date(2026, 1, 2),
+    "a decimal": lambda: Decimal("1.10"),
+    "bytes": lambda: b"\xff",
+    "half a character": lambda: "a\ud800",
+    "a model": lambda: Point(place=[math.nan, dt.date(2026, 1, 2)]),
+}
+
+
+@each_form
+@pytest.mark.parametrize("name", ODD_RESULTS)
+def test_a_result_is_on_the_page_as_it_is_after_a_reload(name: str, form: Any, tmp_path: Path) -> None:
+    """chats: JSON cannot hold a value"""
+
+    def odd(n: float = math.nan) -> Any:
+        """Anything."""
+        return ODD_RESULTS[name]()
+
+    answers = [Answer(calls=[Call("odd", id="c1")]), submit("Done.")]
+    with page_of(agent_of(odd), answers, tmp_path) as page:
+        shown = [row for row in page.say(form, "Go.") if row.get("toolCallId") == "c1"]
+        page.chats = page.new_chats()
+        messages = page.chats.messages("c1", "ada", form)
+        if form == "ag_ui":
+            assert shown[-1]["content"] == messages[2]["content"]
+            return
+        part = messages[1]["parts"][0]
+        assert (shown[-2]["input"], shown[-1]["output"]) == (part["input"], part["output"])
+
+
+@each_form
+@pytest.mark.parametrize("first", ["pay", "ask"])
+def test_a_call_that_came_twice_says_so_and_leaves_the_others_theirs(
+    form: str, first: str, tmp_path: Path
+) -> None:
+    """watching-runs: Each call has an id of its own on a page"""
+
+    def ask(to: str, context: ToolContext) -> str:
+        """Ask somebody."""
+        return f"{to}: {context.ask('Well?')}"
+
+    twice = Call(first, {"to": "Ada"}, id="x1")
+    answers = [Answer(calls=[twice, twice, Call("pay", {"to": "Bob"}, id="x2")]), submit("Done.")]
+    with page_of(agent_of(pay, ask), answers, tmp_path) as page:
+        rows = page.say(form, "Go.")
+        for request in page.requests():
+            rows += page.reply(form, {request["id"]: "Yes."})
+        results = {
+            row["toolCallId"]: row.get("output", row.get("content", row.get("errorText")))
+            for row in rows
+            if row["type"] in {"tool-output-available", "tool-input-error", "TOOL_CALL_RESULT"}
+        }
+        repeated = "The model sent this call twice. It is run once."
+        expected = "Paid Ada." if first == "pay" else "Ada: Yes."
+        assert [*results.values()].count(repeated) == 1
+        assert (results["x1"], results["x2"]) == (expected, "Paid Bob.")
+        after = {output for name, _, output in page.calls() if name != "ask" or output != "Yes."}
+        assert after == {*results.values()}
 
 
 def test_a_run_that_cannot_be_kept_waiting_ends(tmp_path: Path) -> None:

@@ -101,12 +101,12 @@ def typed_calls(
     for position, (_, name, raw) in enumerate(reading.calls):
         if position in repeats:
             continue
-        index = len(good) + len(bad)
         text, args = arguments_of(raw)
         altered = ("renumbered",) if position in new_ids else ()
         if position in repeats.values():
             altered = (*altered, "repeated")
-        values: Json = {"id": ids[position], "name": name, "args": args, "arguments": text, "index": index}
+        values: Json = {"id": ids[position], "name": name, "args": args, "arguments": text}
+        values["index"] = position  # the one that a stream has told, though a call before it was a repetition
         if "\\u" in text or not f"{ids[position]}{name}{text}".isascii():
             if _sent_half(raw):
                 altered = (*altered, "unicode")

@@ -94,7 +94,8 @@ def test_a_call_that_is_sent_again_is_one(name: str) -> None:
     sent, came = REPEATS[name]
     calls = typed(*sent).in_order()
     assert [(call.id, call.altered) for call in calls] == came
-    assert [call.index for call in calls] == [*range(len(came))]
+    first = [number for number, call in enumerate(sent) if call not in sent[:number] or not call[0]]
+    assert [call.index for call in calls] == first
 
 
 def test_bad_calls_have_ids_of_their_own_too() -> None:
