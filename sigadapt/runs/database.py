@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import cut
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, TextClause
@@ -78,6 +79,10 @@ class Database:
         self._earlier = earlier
         self._engine: Engine | None = None
         self._pid = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy in another process opens connections of its own."""
+        return {**self.__dict__, "_engine": None}
 
     @contextmanager
     def transaction(self) -> Generator[Statements]:
@@ -175,12 +180,16 @@ def _url_of(place: str | os.PathLike[str], holds: str) -> "URL":
             field="store",
             fix="Install the extra `sigadapt[chats]`, or give a store of your own.",
         ) from error
-    if not isinstance(place, str) or not _URL.match(place):
-        return sqlalchemy.URL.create("sqlite", database=os.fspath(place))
     try:
-        url = sqlalchemy.make_url(place)
-    except (ArgumentError, ValueError) as error:  # which names the whole URL, with its password
-        raise _unusable("the URL", holds, "it cannot be read") from error.with_traceback(None)
+        path = os.fsdecode(place)
+    except TypeError as error:
+        raise _unusable(cut(repr(place)), holds, "it is neither a path nor a URL") from error
+    url = sqlalchemy.URL.create("sqlite", database=path)
+    if isinstance(place, str) and _URL.match(place):
+        try:
+            url = sqlalchemy.make_url(place)
+        except (ArgumentError, ValueError) as error:  # which names the whole URL, with its password
+            raise _unusable("the URL", holds, "it cannot be read") from error.with_traceback(None)
     flaw = _flaw_of(url)
     if flaw is not None:
         raise _unusable(_place_of(url), holds, flaw)
@@ -196,6 +205,8 @@ def _flaw_of(url: "URL") -> str | None:
         return f"{url.drivername} is an async driver, and stores are called in threads"
     if backend == "sqlite" and url.database in (None, "", ":memory:"):
         return "a database in memory ends with its thread"
+    if "\0" in (url.database or ""):
+        return "no file has a zero byte in its name"
     return None
 
 

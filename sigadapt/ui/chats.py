@@ -22,7 +22,7 @@ from typing import Any, Literal
 import dspy
 
 from sigadapt.errors import InvalidOption
-from sigadapt.json_values import cut, is_unicode
+from sigadapt.json_values import ARGUMENT_LEVELS, cut, fault_in, is_mapping, is_unicode
 from sigadapt.runs.ledger import Limits, check_limits
 from sigadapt.ui.ag_ui_page import AgUiPage
 from sigadapt.ui.ai_sdk_page import AiSdkPage
@@ -39,6 +39,8 @@ from sigadapt.ui.run_starts import RunStarts, decisions_of, flaw_of_replies, req
 _LOG = logging.getLogger("sigadapt")
 Form = Literal["ai_sdk", "ag_ui"]
 _PAGES: Mapping[object, type[Page]] = {"ai_sdk": AiSdkPage, "ag_ui": AgUiPage}
+_OF_STORES = ("append", "read", "beat", "delete", "for_owner")
+"""The methods of a `ChatStore`."""
 _BETWEEN_PIECES = 0.05
 """How many seconds a page that joins a run waits between two looks, so that many such pages cost little."""
 
@@ -103,8 +105,9 @@ class Chats:
         files: str | None = None,
         lease: float = 30.0,
     ) -> None:
-        _check_options(program, lease)
+        _check_options(program, lease, state, error_text)
         check_limits(limits)
+        _check_store(store)
         self.store: ChatStore = DatabaseChats(store) if isinstance(store, (str, os.PathLike)) else store
         self._program = ChatProgram(program, field=field, tools=tools, show=show, files=files)
         self._told: set[str] = set()
@@ -292,16 +295,34 @@ class Chats:
         return log
 
 
-def _check_options(program: object, lease: object) -> None:
+def _check_options(program: object, lease: object, state: object, error_text: object) -> None:
     if not isinstance(program, dspy.Module):
         reason = f"Chats serves a DSPy module, not a {type(program).__name__}"
         raise InvalidOption(reason, field="program", fix="Give an agent: sigadapt.ReAct(...).")
     if isinstance(lease, bool) or not isinstance(lease, (int, float)) or not lease > 0:
         raise InvalidOption(f"expected seconds above 0, got {lease!r}", field="lease")
+    fault = fault_in(dict(state) if is_mapping(state) else state, levels=ARGUMENT_LEVELS)
+    if fault is not None or not (state is None or is_mapping(state)):
+        reason = fault.reason if fault is not None else f"expected a dict, got {cut(repr(state))}"
+        fix = "Give a dict of plain JSON values, and what else tools need as `deps`."
+        raise InvalidOption(f"the state cannot be kept: {reason}", field="state", fix=fix)
+    if error_text is not None and not callable(error_text):
+        fix = "Give a function of the error, such as error_text=str."
+        raise InvalidOption(f"expected a function, got {cut(repr(error_text))}", field="error_text", fix=fix)
+
+
+def _check_store(store: object) -> None:
+    """Refuse what is neither a place nor a store; a place is judged by `Database`."""
+    has_methods = all(callable(getattr(store, name, None)) for name in _OF_STORES)
+    if isinstance(store, (str, os.PathLike)) or (has_methods and not isinstance(store, type)):
+        return
+    fix = f"Give a path, a URL, or an object with the methods {', '.join(_OF_STORES)}."
+    reason = f"{cut(repr(store))} is no store of chats"
+    raise InvalidOption(reason, code="unusable_store", field="store", fix=fix)
 
 
 def _page_kind(form: object) -> type[Page]:
-    if form not in _PAGES:
+    if not isinstance(form, str) or form not in _PAGES:
         raise InvalidOption(f"{form!r} is no form of messages", field="form", fix="'ai_sdk' or 'ag_ui'.")
     return _PAGES[form]
 

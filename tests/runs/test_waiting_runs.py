@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,22 @@ def test_what_is_no_store(tmp_path: Path) -> None:
             assert f"{path} cannot be used as a store of runs" in str(caught.value)
             assert "a file that sigadapt made" in str(caught.value.fix)
         assert before is None or path.read_bytes() == before
+
+
+@pytest.mark.parametrize("place", [None, 7, "", ":memory:", "a\0b", "sqlite://", "mysql://host/name"])
+def test_what_is_no_place(place: Any) -> None:
+    """waiting-runs: A file that is no store is left alone"""
+    with pytest.raises(InvalidOption) as caught:
+        WaitingRuns(place)
+    assert caught.value.code == "unusable_store"
+
+
+def test_a_copy_opens_connections_of_its_own(tmp_path: Path) -> None:
+    """waiting-runs: A run is taken once"""
+    store = WaitingRuns(tmp_path / "runs.db")
+    run_id = store.put(waiting())
+    assert deepcopy(store).take(run_id) is not None
+    assert store.take(run_id) is None
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such modes")

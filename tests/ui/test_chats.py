@@ -318,13 +318,20 @@ def test_what_was_output_is_what_is_kept(tmp_path: Path) -> None:
         ({"lease": 0}, "lease"),
         ({"lease": True}, "lease"),
         ({"field": "nothing"}, "field"),
+        ({"state": [1]}, "state"),
+        ({"state": "x"}, "state"),
+        ({"state": {"at": object()}}, "state"),
+        ({"state": {1: 2}}, "state"),
+        ({"error_text": "x"}, "error_text"),
+        *(({"store": store}, "store") for store in (None, 7, b"x", ui.ChatStore, ":memory:", "a\0b")),
     ],
 )
 def test_what_cannot_serve_is_refused(options: dict[str, Any], field: str, tmp_path: Path) -> None:
     """chats: What cannot serve is refused"""
     program = options.pop("program", dspy.Predict("question -> answer"))
+    store = options.pop("store", tmp_path / "c.db")
     with pytest.raises(InvalidOption) as caught:
-        ui.Chats(program, tmp_path / "c.db", **options)
+        ui.Chats(program, store, **options)
     assert caught.value.field == field
 
 
@@ -334,6 +341,7 @@ def test_an_owner_is_a_text_and_a_form_is_known(tmp_path: Path) -> None:
     for call in (
         lambda: chats.messages("c1", 7),  # pyright: ignore[reportArgumentType]
         lambda: chats.messages("c1", "ada", form="html"),  # pyright: ignore[reportArgumentType]
+        lambda: chats.messages("c1", "ada", form=["ag_ui"]),  # pyright: ignore[reportArgumentType]
         lambda: chats.ai_sdk(message("ai_sdk", "x"), None),  # pyright: ignore[reportArgumentType]
     ):
         with pytest.raises(InvalidOption):
