@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.errors import SigadaptError
-from sigadapt.json_values import cut, is_object, is_sequence
+from sigadapt.json_values import cut, is_mapping, is_object, is_sequence
 
 
 class LoopbackError(SigadaptError):
@@ -114,6 +114,8 @@ class Answer:
         if not is_sequence(self.calls) or not all(isinstance(call, Call) for call in self.calls):
             reason = f"expected a list of Call, got {cut(repr(self.calls))}"
             raise LoopbackError(reason, field="calls", fix='Give Answer(calls=[Call("name", {...})]).')
+        if type(self.chunk) is not int or self.chunk < 1:
+            raise LoopbackError(f"expected a number of characters, got {self.chunk!r}", field="chunk")
 
     @property
     def reason(self) -> str:
@@ -150,7 +152,7 @@ class Failure:
     body: Mapping[str, Any] | bytes | None = None
 
     def __post_init__(self) -> None:
-        if not 300 <= self.status <= 599:
+        if type(self.status) is not int or not 300 <= self.status <= 599:
             reason = f"expected an HTTP status from 300 to 599, got {self.status!r}"
             raise LoopbackError(reason, field="status", fix="For an answer, give an Answer or a body.")
 
@@ -193,6 +195,18 @@ class Received:
 Script: TypeAlias = Sequence[Reply] | Callable[[Received], Reply | Awaitable[Reply]]
 """Replies in order of arrival, of which the last repeats; or a function of the request, async or not."""
 
+
+def check_reply(reply: object) -> None:
+    """Refuse what is no reply.
+
+    Raises:
+        LoopbackError: `invalid_script`.
+    """
+    if not is_mapping(reply) and not isinstance(reply, (Answer, Failure, bytes)):
+        kind = type(reply).__name__
+        raise LoopbackError(f"a script replies with Answer, Failure, dict or bytes, not {kind}")
+
+
 Policy: TypeAlias = Callable[[Received], Awaitable[Reply]]
 
 
@@ -203,6 +217,8 @@ def policy(script: Script) -> Policy:
     elif not is_sequence(script) or not script:
         raise LoopbackError("a script is a sequence of at least one reply, or a function of the request")
     else:
+        for reply in script:
+            check_reply(reply)
         replies = itertools.chain(script, itertools.repeat(script[-1]))
 
         async def next_one(received: Received) -> Reply:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from aiohttp import web
 from typing_extensions import Self
 
-from sigadapt.json_values import is_mapping, is_object
+from sigadapt.json_values import is_object
 from sigadapt.testing.answers import (
     Answer,
     Failure,
@@ -28,6 +28,7 @@ from sigadapt.testing.answers import (
     Reply,
     Response,
     Script,
+    check_reply,
     dumps,
     policy,
 )
@@ -72,6 +73,15 @@ def read(number: int, wire: Wire, path: str, headers: Mapping[str, str], content
 
 def write(reply: Reply, wire: Wire, request: Received) -> Response:
     """Write a reply in the wire's format, whole or streamed; a LoopbackError says that it cannot be."""
+    check_reply(reply)
+    try:
+        return _written(reply, wire, request)
+    except (TypeError, ValueError, AttributeError) as error:  # such as NaN, bytes or half a character
+        reason = f"the reply cannot be sent over {wire.name}: {type(error).__name__}: {error}"
+        raise LoopbackError(reason, fix="For a body that is no JSON, give bytes.") from error
+
+
+def _written(reply: Reply, wire: Wire, request: Received) -> Response:
     form = wire.format
     if isinstance(reply, Answer):
         if request.stream:
@@ -83,9 +93,7 @@ def write(reply: Reply, wire: Wire, request: Received) -> Response:
     if isinstance(reply, bytes):
         content_type = form.STREAM_TYPE if request.stream else JSON
         return Response(200, content_type, [reply])
-    if is_mapping(reply):
-        return _whole(200, reply)
-    raise LoopbackError(f"a script replies with Answer, Failure, dict or bytes, not {type(reply).__name__}")
+    return _whole(200, reply)
 
 
 def refuse(error: Exception, wire: Wire | None) -> Response:
@@ -192,6 +200,8 @@ class LoopbackProvider:
         keep: int | None = None,
         record: str | PathLike[str] | None = None,
     ) -> None:
+        if keep is not None and (type(keep) is not int or keep < 0):
+            raise LoopbackError(f"expected how many requests are kept, got {keep!r}", field="keep")
         self._policy = policy(script)
         self._server: Server | None = None
         self._lock = threading.Lock()

@@ -1,10 +1,12 @@
 """What a script can say, before any wire has seen it."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigadapt.testing import Answer, Call, LoopbackError, LoopbackProvider
+from sigadapt.testing import Answer, Call, Failure, LoopbackError, LoopbackProvider
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")),
@@ -33,6 +35,24 @@ def test_text_that_is_no_object_is_refused_as_object(text: str):
     with pytest.raises(LoopbackError, match="this wire carries objects") as caught:
         _ = Call("get_weather", text).object
     assert caught.value.tool == "get_weather"
+    assert caught.value.code == "invalid_script"
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (Answer, {"chunk": 0}),
+        (Answer, {"chunk": -8}),
+        (Answer, {"chunk": "8"}),
+        (Failure, {"status": "429"}),
+        (LoopbackProvider, {"script": [Answer(text="Hi."), 7]}),
+        (LoopbackProvider, {"script": [Answer(text="Hi.")], "keep": -1}),
+    ],
+)
+def test_what_cannot_be_played_is_refused_at_once(kind: Any, arguments: dict[str, Any]):
+    """loopback-provider: A script that is none is refused."""
+    with pytest.raises(LoopbackError) as caught:
+        kind(**arguments)
     assert caught.value.code == "invalid_script"
 
 
