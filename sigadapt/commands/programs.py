@@ -5,6 +5,7 @@ which records the first request whatever its path, and answers where it knows th
 what the provider would get, byte for byte.
 """
 
+import asyncio
 import inspect
 import json
 import types
@@ -45,6 +46,14 @@ class Program(NamedTuple):
     """The names of the inputs without a value."""
     left_out: list[str]
     """The kinds of the provider's own tools, where the program takes functions alone."""
+
+
+def run(program: Program) -> None:
+    """Run a program with its inputs, in a loop if it has no `forward`."""
+    if hasattr(program.module, "forward"):
+        program.module(**program.inputs)
+    else:
+        asyncio.run(program.module.acall(**program.inputs))
 
 
 def program_of(target: Any, decls: ToolDecls, inputs: Iterable[str], *, react: bool = False) -> Program:
@@ -132,7 +141,7 @@ def tools_field(signature: Any) -> str | None:
 
 def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, FieldInfo] | None:
     """Return what a module's own forward takes; None if it takes whatever the signature has."""
-    forward = getattr(module, "forward", None)
+    forward = getattr(module, "forward", None) or getattr(module, "aforward", None)
     if forward is None:
         return None
     parameters = inspect.signature(forward).parameters.values()

@@ -86,9 +86,7 @@ def _text(content: bytes, decls: ToolDecls | None) -> AnswerReading:
         fix = "Pass a provider's body or its whole stream."
         raise UnreadableResponse("there is nothing to read", fix=fix)
     if decls is None:
-        reason = (
-            "this is neither JSON nor a stream but text, and only calls of declared tools are read from text"
-        )
+        reason = "this is no body and no stream but text, and only calls of declared tools are read from text"
         raise InvalidOption(reason, field="tools", fix="Give the tools with --tools module:name.")
     return AnswerReading("text", None, [_check(choice_from_text(text, decls), decls)])
 

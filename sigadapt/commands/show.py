@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import typer
 
 from sigadapt.adapters.lm.litellm_engines import token_counter
-from sigadapt.commands.programs import Program, program_of, sent_to
+from sigadapt.commands.programs import Program, program_of, run, sent_to
 from sigadapt.commands.terminal import (
     ADAPTERS,
     CODE,
@@ -54,8 +54,8 @@ def document_of(
 ) -> Json:
     """Return the document: what each provider would get for a program."""
     counting, count = token_counter()
-    run = partial(program.module, **program.inputs)
-    requests = [sent_to(model, settings, adapter_with, run, count) for model, settings in models]
+    send = partial(run, program)
+    requests = [sent_to(model, settings, adapter_with, send, count) for model, settings in models]
     server_tools = [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
     tools = [decl.name for decl in decls] + [kind for kind in server_tools if kind not in program.left_out]
     if not decls.entries:  # those that the module holds itself

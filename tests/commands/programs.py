@@ -90,6 +90,18 @@ class WithTools(dspy.Module):
         return self.ask(question=query, days=1, tools=tools)
 
 
+class Async(dspy.Module):
+    """A module that runs in a loop alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ask = dspy.Predict("question -> answer")
+
+    async def aforward(self, query: str) -> dspy.Prediction:
+        """Ask."""
+        return await self.ask.acall(question=f"Well, {query}?")
+
+
 class Empty(dspy.Module):
     """A module that asks nothing."""
 
@@ -117,3 +129,4 @@ SERVERS = [
     sigadapt.server_tools.McpServer("docs", "https://mcp.test/", token=TOKEN),
     sigadapt.server_tools.WebSearch(),
 ]
+ASYNC = Async()

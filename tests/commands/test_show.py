@@ -136,6 +136,14 @@ def test_a_module_is_shown(capsys: Any) -> None:
     assert found["signature"] == "Assist"
 
 
+def test_a_module_that_runs_in_a_loop_alone_is_shown(capsys: Any) -> None:
+    """command-line: A program's first request is shown."""
+    found = document(capsys, "commands.programs:ASYNC", "-m", "openai/gpt-4o-mini", "--input", "query=so")
+    [request] = found["requests"]
+    assert (found["signature"], found["placeholders"], request["error"]) == ("Async", [], None)
+    assert "Well, so?" in str(request["body"])
+
+
 CLAUDE = ["-m", "anthropic/claude-sonnet-4-6"]
 SEARCH = ["-t", "commands.programs:SEARCH"]
 
