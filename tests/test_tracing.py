@@ -264,6 +264,8 @@ def test_a_bad_call_is_told_at_its_request(code: str) -> None:
 ENDS = {
     "filtered": Answer(text="QUINCE", finish="content_filter"),
     "refused": Answer(text="QUINCE", finish="refusal"),
+    "cut_off": Answer(text="[[ ## answer ## ]]\nQUINCE", finish="length"),
+    "empty": Answer(text=""),
 }
 
 
@@ -276,6 +278,13 @@ def test_an_answer_that_is_none_is_told(code: str) -> None:
     assert caught.value.code == code
     assert [*seen.failures.values()] == [code]
     assert "QUINCE" not in seen.words
+
+
+def test_what_is_no_provider_is_refused() -> None:
+    """tracing: A tracer that fails costs no answer"""
+    with pytest.raises(sigadapt.errors.InvalidOption) as caught:
+        instrument(7)  # pyright: ignore[reportArgumentType]
+    assert caught.value.field == "tracer_provider"
 
 
 def refusing(title: str) -> ToolResult:

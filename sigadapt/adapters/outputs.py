@@ -105,15 +105,20 @@ def is_no_answer(choice: Choice) -> bool:
     return choice.finish_reason in _NO_ANSWER
 
 
-def fault_of(choice: Choice) -> str | None:
+def fault_of(adapter: OutputFormat, plan: Plan, choice: Choice) -> str | None:
     """Return the code of what is wrong with an answer, before its text is parsed; None for nothing."""
     if is_no_answer(choice):
         return _NO_ANSWER[choice.finish_reason].code
     calls = choice.tool_calls
     if calls is not None and calls.invalid:
         return calls.invalid[0].code
-    is_filtered = choice.finish_reason == "content_filter" and not calls
-    return _PARTIAL["content_filter"].code if is_filtered else None
+    if calls:
+        return None
+    try:
+        refuse_partial(adapter, plan, choice)
+    except UnusableAnswer as error:
+        return error.code
+    return None if choice.text or _has_work(choice) else _EMPTY.code
 
 
 def refuse_no_answer(choice: Choice, plan: Plan) -> None:

@@ -14,6 +14,7 @@ from typing_extensions import Self
 from sigadapt.dspy_boundary.current_run import Tracer, TracerPlace, tracer_here, tracers_of_process
 from sigadapt.dspy_boundary.patches import TRACES, install
 from sigadapt.errors import InvalidOption
+from sigadapt.json_values import cut
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -65,7 +66,7 @@ def instrument(tracer_provider: "TracerProvider | None" = None, *, content: bool
             of the model and texts that look like keys are masked.
 
     Raises:
-        InvalidOption: `missing_extra`, if OpenTelemetry's API is not installed.
+        InvalidOption: `missing_extra`, if OpenTelemetry's API is not installed; for what is no provider.
 
     Example:
         >>> from sigadapt.tracing import instrument
@@ -80,4 +81,10 @@ def instrument(tracer_provider: "TracerProvider | None" = None, *, content: bool
             code="missing_extra",
             fix="Install the extra `sigadapt[otel]`, which is opentelemetry-api.",
         ) from error
+    if tracer_provider is not None and not hasattr(tracer_provider, "get_tracer"):
+        raise InvalidOption(
+            f"expected a TracerProvider, got {cut(repr(tracer_provider))}",
+            field="tracer_provider",
+            fix="Give a `TracerProvider()` of OpenTelemetry's SDK, or nothing for the global one.",
+        )
     return Tracing(SpanTracer(tracer_provider, content=content))

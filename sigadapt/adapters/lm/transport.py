@@ -155,7 +155,7 @@ def _show_in_span(span: RequestSpan, record: CallRecord, answer: CandidateAnswer
     except Exception as error:  # noqa: BLE001  (raised where the answer is read next)
         span.take(None, error)
     else:
-        span.take(choice, fault_of(choice))
+        span.take(choice, fault_of(record.call.adapter, record.plan, choice))
 
 
 def _same_model(lm: BaseLM, *, is_async: bool) -> BaseLM:

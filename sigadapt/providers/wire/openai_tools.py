@@ -69,7 +69,7 @@ def with_answered_marked(items: Sequence[Json]) -> list[Json]:
 def ran_by_xai(item: Json) -> bool:
     """Return whether a call of a custom tool is a step of a search that xAI ran itself."""
     # {"type": "custom_tool_call", "call_id": "xs_1", "name": "x_keyword_search", "input": "{...}"}
-    return item.get("name") in _XAI_OWN or str(item.get("call_id")).startswith("xs_")
+    return str(item.get("name")) in _XAI_OWN or str(item.get("call_id")).startswith("xs_")
 
 
 # {"type": "response.shell_call_command.delta", "output_index": 0, "command_index": 0, "delta": "ls"}
