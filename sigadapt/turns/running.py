@@ -506,7 +506,8 @@ def _misfit(decl: ToolDecl | None, value: Any, result: ToolResult) -> InvalidHis
     """Return why what a tool returned does not fit what it declares; of a failed result, nothing."""
     if result.is_error:
         return None
-    return unfit_error(decl, json_of(result.value) if result.is_content else result.value, value)
+    read = json_of(result.value) if result.is_content else result.value
+    return unfit_error(decl, read, value)
 
 
 def result_of_end(call: AnyCall, value: Any, error: Exception | None) -> ToolResult | None:
