@@ -103,8 +103,9 @@ def from_json(kind: type[InputNeeded], text: str | bytes) -> InputNeeded:
         record = _RunRecord.model_validate_json(text)
         [event] = record.event.messages
         error = kind(record.calls, record.requests, record.history, event, record.field, record.results_field)
+        calls = {call.id: call for call in record.calls}
         for request in record.requests:
-            check_shown(request, record.calls, record.progress)
+            check_shown(request, calls, record.progress)
     except (ValueError, InvalidHistory, InvalidToolDecl) as fault:
         reason = f"it is no saved InputNeeded: {cut(_without_input(fault))}"
         fix = "Give what error.model_dump_json() wrote."

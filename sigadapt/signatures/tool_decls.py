@@ -253,8 +253,8 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
 
         Args:
             ask: a function of the tool's name, the arguments and the question. It returns True to run the
-                call, and may be async. For any other answer the tool fails with `PermissionError`, and the
-                model reads that the user rejected the call.
+                call, and may be async. For False the tool fails with `PermissionError`, and the model reads
+                that the user rejected the call. For any other answer it fails with `InvalidOption`.
 
         Example:
             >>> pay = ToolDecl("pay", requires_confirmation=True, func=lambda eur: f"paid {eur}")

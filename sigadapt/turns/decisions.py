@@ -9,7 +9,7 @@ Others may write to a store: `check_shown` checks that a request shows the call 
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -253,20 +253,23 @@ def missing_decisions(requests: list[ToolCall]) -> InvalidHistory:
     )
 
 
-def check_shown(request: ToolCall, calls: Iterable[ToolCall], progress: Mapping[str, CallProgress]) -> None:
+def check_shown(
+    request: ToolCall, calls: Mapping[str, ToolCall], progress: Mapping[str, CallProgress]
+) -> None:
     """Refuse a request that shows another call than the one that would run.
 
     Args:
         request: the request.
-        calls: the calls of its turn.
+        calls: the calls of its turn, by id.
         progress: what was decided about each, by its id.
 
     Raises:
         ValueError: for any other call, and for a question with a schema that no answer can be checked by.
         InvalidHistory: `no_confirmation`, for a call that is no request.
     """
-    call = next((each for each in calls if each.id == request.call.id), None)
-    if call is None or call.name != request.call.name:
+    shown = request.call
+    call = calls.get(shown.id)
+    if call is None or call.name != shown.name:
         raise ValueError(f"the request {cut(repr(request.id))} shows a call that is none of the turn's")
     approved = progress.get(call.id, NO_PROGRESS).approved
     args = call.args if approved is None else approved
@@ -277,7 +280,7 @@ def check_shown(request: ToolCall, calls: Iterable[ToolCall], progress: Mapping[
     schema: object = request.args.get("schema")
     if not is_object(schema):
         raise ValueError(f"the schema of an answer is {type_of(schema)}")
-    check_value_schema(schema, request.call.name)
+    check_value_schema(schema, shown.name)
 
 
 def _shows(request: ToolCall, args: Json) -> bool:

@@ -14,7 +14,7 @@ from sending import Engine
 from support import May, Must
 
 import sigadapt
-from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt import InputNeeded, ToolCall, ToolCalls, ToolDecls, ToolResults
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 TASKS = 64  # lm15 opens at most 100 connections
@@ -89,6 +89,34 @@ def test_work_grows_in_line_with_tools() -> None:
             return work(declare_and_ask)
 
     few, many, more = of(50), of(100), of(200)
+    assert more - many <= 2.2 * (many - few)
+
+
+def added_results(count: int) -> int:
+    """The work of a loop that adds the results of so many turns."""
+    turns = [
+        ToolResults.of(ToolCalls([{"name": "echo", "args": {"text": "x"}}]), ["x"]) for _ in range(count)
+    ]
+    return work(lambda: sum(turns, ToolResults()))
+
+
+def loaded_requests(count: int) -> int:
+    """The work of loading a run with so many requests that wait."""
+
+    def later(text: str) -> Any:
+        return sigadapt.Pending(text)
+
+    calls = ToolCalls([{"name": "later", "args": {"text": f"{number}"}} for number in range(count)])
+    with pytest.raises(InputNeeded) as waiting:
+        calls.run([later])
+    saved = waiting.value.model_dump_json()
+    return work(lambda: InputNeeded.model_validate_json(saved))
+
+
+@pytest.mark.parametrize("of", [added_results, loaded_requests])
+def test_work_grows_in_line_with_calls(of: Callable[[int], int]) -> None:
+    """call-cost: Work grows in line with turns and tools."""
+    few, many, more = of(20), of(40), of(80)
     assert more - many <= 2.2 * (many - few)
 
 

@@ -125,7 +125,8 @@ class ToolResults(Displayable, OwnErrors):
                 code="unreadable_history",
                 fix="Add ToolResults.of(calls, values).",
             )
-        return ToolResults(rounds=(*self.rounds, *later.rounds))
+        # A new ToolResults would pair the results of each round again.
+        return self.model_copy(update={"rounds": (*self.rounds, *later.rounds)})
 
 
 def text_of_result(result: ToolResult) -> str:
