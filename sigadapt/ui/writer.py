@@ -13,6 +13,7 @@ Rules:
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from sigadapt.json_values import Json, is_object
@@ -196,6 +197,7 @@ class Writer:
         return call
 
     def _on_ready(self, event: run.CallReady, call: Any) -> Rows:
+        yield from self._end_repetitions(before=call.index)
         streamed = self._streaming.pop(call.index, None)
         if call.id in self._going_on:
             self._going_on.pop(call.id)
@@ -288,9 +290,9 @@ class Writer:
         for name, value in outputs.items():
             if not isinstance(value, str) or not value.strip():
                 continue
-            texts = self._texts_of(name, value.strip())
+            texts = self._texts_of(name, _lines(value))
             said.update(text.id for text in texts)
-            rest = value.strip()[len(_text_of(texts)) :] if texts else value.strip()
+            rest = _lines(value)[len(_text_of(texts)) :] if texts else value.strip()
             if rest:
                 yield from self._text(rest, _OpenText("text", name, None))
                 yield from self._close()
@@ -401,13 +403,23 @@ class Writer:
         return f"{self.prefix}-{self._texts}"
 
     def _never_ready(self) -> Rows:
-        """End the calls that began and never were whole, or were another one again."""
+        """End the calls that began and never were whole."""
+        yield from self._end_repetitions()
         streaming = [call for call in self._streaming.values() if call is not None]
         self._streaming = {}
-        whole = {(call.name, call.arguments) for call in self._ready.values()}
         for call in streaming:
-            is_repeated = (call.name, call.arguments) in whole
-            yield from self._fail(call, call.arguments, _REPEATED if is_repeated else _NEVER_READY)
+            yield from self._fail(call, call.arguments, _NEVER_READY)
+
+    def _end_repetitions(self, before: float = inf) -> Rows:
+        """End the calls before an index that were an earlier call again."""
+        open_calls = {n: call for n, call in self._streaming.items() if call is not None and n < before}
+        if not open_calls:
+            return
+        whole = {(call.name, call.arguments) for call in self._ready.values()}
+        for index, call in open_calls.items():
+            if (call.name, call.arguments) in whole:
+                del self._streaming[index]
+                yield from self._fail(call, call.arguments, _REPEATED)
 
     def _begin_field_anew(self, event: run.TextDelta) -> None:
         """Let a text begin anew: an agent's that came has no step any more, any other was said beside it."""
@@ -443,4 +455,9 @@ class Writer:
 
 
 def _text_of(texts: list[_WrittenText]) -> str:
-    return "".join(text.text for text in texts).strip()
+    return _lines("".join(text.text for text in texts))
+
+
+def _lines(text: str) -> str:
+    r"""Return a text with `\n` for each end of a line, as DSPy reads the fields of an answer."""
+    return "\n".join(text.strip().splitlines())

@@ -361,6 +361,9 @@ def test_a_page_shows_what_will_run(form: str) -> None:
         ("Sunny.", "Sunny. Ask again.", ["Sunny.", " Ask again."]),
         ("a secret", "I must not say.", ["a secret", "I must not say."]),
         ("", "Rainy.", ["Rainy."]),
+        ("one\r\ntwo\u2028three", "one\ntwo\nthree", ["one\r\ntwo\u2028three"]),
+        ("one\r\n", "one\ntwo", ["one\r\n", "\ntwo"]),
+        ("", "one\r\ntwo", ["one\r\ntwo"]),
     ],
 )
 def test_a_page_reads_what_was_output(
