@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.typed_calls import typed_calls
-from sigadapt.json_values import Json, compact, cut, pointer
+from sigadapt.json_values import Json, compact, cut, pointer, without_halves
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.reading import Reading
@@ -139,7 +139,11 @@ class HistoryRows:
         row: Json = {}
         if parts:
             is_text = all(part["type"] == "text" for part in parts)
-            row["question"] = "\n\n".join(part["text"] for part in parts) if is_text else parts
+            said = "\n\n".join(part["text"] for part in parts) if is_text else parts
+            row["question"] = without_halves(said)
+            if row["question"] != said:
+                reason = "half of a surrogate pair, which no text can hold, becomes U+FFFD"
+                self.changes.append(Change("/question", "lowered", reason))
         rounds: list[Round] = []
         for number, (calls, answers) in enumerate(turns):
             unanswered_ids = [call.id for call in calls.in_order() if call.id not in answers]

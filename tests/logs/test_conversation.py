@@ -297,6 +297,17 @@ def test_media() -> None:
         sent_again(heard, "anthropic")
 
 
+@pytest.mark.parametrize("content", ["half \ud83d", [{"type": "text", "text": "half \ud83d"}]])
+def test_half_a_character_can_be_saved(content: Any) -> None:
+    """logs: What has no neutral form is on record."""
+    conversation = conversation_from_request(
+        chat(user(content), {"role": "assistant", "content": "ok"}, user(content))
+    )
+    assert conversation.question == "half \ufffd"
+    assert "half \ufffd" in conversation.history.model_dump_json()
+    assert [change.where for change in conversation.changes] == ["/question"] * 2
+
+
 def test_settings() -> None:
     """logs: Settings hold no key."""
     body = chat(user("?"), temperature=0.3, api_key="sk-fake-000111222", strange={"token": "x" * 20})
