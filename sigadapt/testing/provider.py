@@ -75,13 +75,13 @@ def write(reply: Reply, wire: Wire, request: Received) -> Response:
     """Write a reply in the wire's format, whole or streamed; a LoopbackError says that it cannot be."""
     check_reply(reply)
     try:
-        return _written(reply, wire, request)
+        return _response_of(reply, wire, request)
     except (TypeError, ValueError, AttributeError) as error:  # such as NaN, bytes or half a character
         reason = f"the reply cannot be sent over {wire.name}: {type(error).__name__}: {error}"
         raise LoopbackError(reason, fix="For a body that is no JSON, give bytes.") from error
 
 
-def _written(reply: Reply, wire: Wire, request: Received) -> Response:
+def _response_of(reply: Reply, wire: Wire, request: Received) -> Response:
     form = wire.format
     if isinstance(reply, Answer):
         if request.stream:

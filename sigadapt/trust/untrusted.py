@@ -15,7 +15,7 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import plan_of
 from sigadapt.dspy_boundary.contract import TYPE_MARKER
-from sigadapt.errors import InvalidHistory
+from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.json_values import compact, cut, equal_json
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls, Turn
@@ -57,6 +57,7 @@ def untrusted_history(
         InvalidHistory: `untrusted_history`, for a call or a result that is not signed, for a history over a
             limit, for a key that is no field, and for text that DSPy would take for an image or a file;
             `unreadable_history`, for what is not a history.
+        InvalidOption: for what is no signature.
 
     Example:
         >>> saved = '{"messages": [{"question": "Hi?", "answer": "Hello.", "role": "admin"}]}'
@@ -64,6 +65,9 @@ def untrusted_history(
         Traceback (most recent call last):
         sigadapt.errors.InvalidHistory: event 0 has 'role', which is not a field of the conversation.
     """
+    if not hasattr(signature, "output_fields"):
+        fix = "Give a class, such as dspy.Signature('question -> answer')."
+        raise InvalidOption(f"{cut(repr(signature))} is no signature", field="signature", fix=fix)
     rows = _rows(history, characters)
     if len(rows) > events:
         raise _refusal(f"the history has {len(rows):,} events, and at most {events:,} are taken")

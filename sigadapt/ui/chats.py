@@ -301,11 +301,12 @@ def _check_options(program: object, lease: object, state: object, error_text: ob
         raise InvalidOption(reason, field="program", fix="Give an agent: sigadapt.ReAct(...).")
     if isinstance(lease, bool) or not isinstance(lease, (int, float)) or not lease > 0:
         raise InvalidOption(f"expected seconds above 0, got {lease!r}", field="lease")
-    fault = fault_in(dict(state) if is_mapping(state) else state, levels=ARGUMENT_LEVELS)
-    if fault is not None or not (state is None or is_mapping(state)):
-        reason = fault.reason if fault is not None else f"expected a dict, got {cut(repr(state))}"
-        fix = "Give a dict of plain JSON values, and what else tools need as `deps`."
-        raise InvalidOption(f"the state cannot be kept: {reason}", field="state", fix=fix)
+    if state is not None and not is_mapping(state):
+        raise InvalidOption(f"expected a dict, got {cut(repr(state))}", field="state")
+    fault = fault_in(dict(state or {}), levels=ARGUMENT_LEVELS)
+    if fault is not None:
+        fix = "Give plain JSON values, and what else tools need as `deps`."
+        raise InvalidOption(f"the state cannot be kept: {fault.reason}", field="state", fix=fix)
     if error_text is not None and not callable(error_text):
         fix = "Give a function of the error, such as error_text=str."
         raise InvalidOption(f"expected a function, got {cut(repr(error_text))}", field="error_text", fix=fix)

@@ -171,6 +171,14 @@ def test_sizes_are_bounded() -> None:
         sign(CALLS, "short")
 
 
+@pytest.mark.parametrize("signature", [None, "question -> answer", dspy.Predict("question -> answer")])
+def test_what_is_no_signature_is_refused(signature: Any) -> None:
+    """conversations: A history from a client is checked."""
+    with pytest.raises(InvalidOption) as caught:
+        sigadapt.trust.untrusted_history({"messages": []}, signature)
+    assert caught.value.field == "signature"
+
+
 def test_an_approval_cannot_be_forged() -> None:
     """conversations: An approval is signed."""
     calls = ToolCalls([{"id": "t1", "name": "pay", "args": {"eur": 5}}])
