@@ -15,7 +15,7 @@ DSPy's own callbacks are called as usual.
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -25,12 +25,16 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.errors import InvalidOption, SigadaptError
-from sigadapt.json_values import is_mapping, is_sequence
+from sigadapt.json_values import Json, cut, is_mapping, is_object, is_sequence
+from sigadapt.providers.wire.values import an_object, name_in, named_part
 from sigadapt.signatures.awaiting import Await, Steps
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.results import text_of_result
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 METHODS = ("before_request", "after_choice", "on_error")
+_ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 class HookContext(NamedTuple):
@@ -74,7 +78,7 @@ def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[
     for hook in hooks:
         answer = yield from _ask(hook, "before_request", request, context)
         if isinstance(answer, Choice):
-            return answer
+            return _readable(answer)
         if is_mapping(answer) and answer.get("messages") and "model" in answer:
             if answer["model"] != request["model"]:
                 reason = "before_request named another model"
@@ -84,7 +88,73 @@ def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[
         elif answer is not None:
             kind = type(answer).__name__
             raise InvalidOption(f"before_request returned a {kind}, not a Request or a Choice", field="hooks")
-    return request
+    return _checked(request)
+
+
+def _checked(request: Request) -> Request:
+    """Return a Request that hooks may have changed, with its call's name on each result, or refuse it."""
+    tools: Any = request.get("tools", ())
+    rows: list[Any] = [request["messages"]]
+    if is_sequence(request["messages"]):
+        rows = [*request["messages"]]
+    fault = None
+    if not is_sequence(tools) or not all(map(is_object, tools)):
+        fault = "`tools` is no list of tools"
+    waiting: dict[str, str] = {}  # the names of the calls before a message that have no result yet
+    for number, row in enumerate(rows):
+        fault = fault or _fault_of(row, waiting)
+        if fault is None and row["role"] == "tool":
+            rows[number] = _with_result(row, waiting.pop(row["tool_call_id"]))
+        elif fault is None:
+            waiting = {call["id"]: name_in(call) for call in row.get("tool_calls") or ()}
+    if waiting and fault is None:
+        fault = f"the call {next(iter(waiting))!r} has no result"
+    if fault is not None:
+        raise InvalidOption(
+            f"before_request left a request that cannot be sent: {fault}",
+            field="hooks",
+            fix="Give messages and tools in the shape of OpenAI's chat completions.",
+        )
+    return {**request, "messages": rows}
+
+
+def _with_result(row: Json, name: str) -> Json:
+    """Return a tool message with the result that its text is, where a hook wrote or changed the text."""
+    whole = {"name": name, "is_error": False, **row}
+    result: ToolResult | None = row.get("result")
+    if result is not None and result.is_content:  # its images and files stay beside another text
+        return whole
+    if result is None or (text_of_result(result), result.is_error) != (row["content"], whole["is_error"]):
+        values = {"call_id": row["tool_call_id"], "name": whole["name"], "value": row["content"]}
+        whole["result"] = ToolResult(**values, is_error=whole["is_error"])
+    return whole
+
+
+def _fault_of(row: Any, waiting: Mapping[str, str]) -> str | None:
+    """Return why a message cannot stand behind these calls; None if it can."""
+    if not is_object(row) or row.get("role") not in _ROLES:
+        return f"{cut(repr(row))} is no message"
+    content = row.get("content")
+    calls: Any = row.get("tool_calls") or ()
+    if row["role"] == "tool":
+        call_id = row.get("tool_call_id")
+        if not (isinstance(call_id, str) and call_id in waiting and isinstance(content, str)):
+            return f"the result of {cut(repr(call_id))} is no text, or follows no call with this id"
+    elif waiting:
+        return f"the call {next(iter(waiting))!r} has no result"
+    elif not is_sequence(calls) or not all(map(_is_call, calls)):
+        return f"a call in {cut(repr(calls))} has no id, name or arguments"
+    elif not isinstance(content, (str, list)) and (content is not None or row["role"] != "assistant"):
+        return f"{cut(repr(content))} is neither a text nor a list of parts"
+    return None
+
+
+def _is_call(call: Any) -> bool:
+    if not is_object(call):
+        return False
+    part = an_object(named_part(call))
+    texts = call.get("id"), part.get("name"), part.get("arguments", part.get("input"))
+    return all(isinstance(text, str) for text in texts)
 
 
 def first_choice(hooks: Any, method: str, subject: Any, context: HookContext) -> Steps[Choice | None]:
@@ -92,11 +162,23 @@ def first_choice(hooks: Any, method: str, subject: Any, context: HookContext) ->
     for hook in hooks:
         answer = yield from _ask(hook, method, subject, context)
         if isinstance(answer, Choice):
-            return answer
+            return _readable(answer)
         if answer is not None:
             kind = type(answer).__name__
             raise InvalidOption(f"{method} returned a {kind}, not a Choice", field="hooks")
     return None
+
+
+def _readable(choice: Any) -> Choice:
+    """Return the Choice of a hook, or refuse one with something else in the place of a text or of calls."""
+    texts = (choice.text, choice.reasoning, choice.finish_reason, choice.finish_message, choice.commentary)
+    odd = [value for value in texts if not isinstance(value, str | None)]
+    if not isinstance(choice.tool_calls, ToolCalls | None):
+        odd.append(choice.tool_calls)
+    for value in odd:
+        reason = f"a hook made a Choice with {cut(repr(value))}, which is neither a text nor ToolCalls"
+        raise InvalidOption(reason, field="hooks", fix='Give Choice("...", tool_calls=ToolCalls([...])).')
+    return choice
 
 
 class CallsBefore:

@@ -6,11 +6,11 @@ import dspy
 import pytest
 from dspy.clients.errors import LMError
 from dspy.utils.callback import BaseCallback
-from sending import send
+from sending import ROUTES, send
 from support import PARIS, Ask
 
 import sigadapt
-from sigadapt import Choice, ToolCall, ToolCallParseError, ToolCalls
+from sigadapt import Choice, ToolCall, ToolCallParseError, ToolCalls, ToolResults
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
 
@@ -28,6 +28,17 @@ def choice_of(city: str) -> Choice:
 def adding(**settings: Any) -> Any:
     def changed(request: Any) -> Any:
         return {**request, **settings}
+
+    return changed
+
+
+CALLED = {"id": "t1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Oslo"}'}}
+CALLING: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [CALLED]}
+
+
+def saying(*messages: Any) -> Any:
+    def changed(request: Any) -> Any:
+        return {**request, "messages": [*request["messages"], *messages]}
 
     return changed
 
@@ -291,6 +302,18 @@ def test_an_async_hook_on_a_synchronous_call_is_refused(method: str):
         ("before_request", {"model": "m"}),
         ("before_request", adding(messages=[])),
         ("before_request", adding(model="openai/other")),
+        ("before_request", adding(tools="get_weather")),
+        ("before_request", adding(tools=[None])),
+        ("before_request", adding(messages=5)),
+        ("before_request", saying({"content": "Hi."})),
+        ("before_request", saying({"role": "alien", "content": "Hi."})),
+        ("before_request", saying({"role": "user", "content": 5})),
+        ("before_request", saying({"role": "system", "content": None})),
+        ("before_request", saying({"role": "tool", "tool_call_id": "t1", "content": "18 C"})),
+        ("before_request", saying(CALLING)),
+        ("before_request", saying(CALLING, {"role": "user", "content": "Hi."})),
+        ("before_request", saying(CALLING, {"role": "tool", "tool_call_id": ["t1"], "content": "18 C"})),
+        ("before_request", saying({**CALLING, "tool_calls": [{"id": "t1"}]})),
         ("after_choice", "x"),
         ("on_error", {}),
     ],
@@ -300,6 +323,42 @@ def test_what_a_hook_may_not_answer_is_refused(method: str, answer: Any):
     script = [Failure(400)] if method == "on_error" else [Answer(calls=[PARIS])]
     with pytest.raises(InvalidOption, match=method):
         ask(script, Hook("a", [], **{method: answer}))
+
+
+@pytest.mark.parametrize("choice", [Choice(text=5), Choice(tool_calls=[PARIS])])  # pyright: ignore[reportArgumentType]
+@pytest.mark.parametrize("method", ["before_request", "after_choice", "on_error"])
+def test_a_choice_of_other_types_is_refused(method: str, choice: Choice):
+    """request-shaping: What a hook may not answer is refused."""
+    script = [Failure(400)] if method == "on_error" else [Answer(calls=[PARIS])]
+    with pytest.raises(InvalidOption, match="a hook made a Choice with"):
+        ask(script, Hook("a", [], **{method: choice}))
+
+
+@pytest.mark.parametrize(("wire", "engine"), ROUTES)
+def test_a_hook_may_add_a_call_and_its_result(wire: str, engine: str):
+    """request-shaping: A hook may change the request."""
+    told = {"role": "tool", "tool_call_id": "t1", "content": "18 C"}
+    got = send(wire, engine, options={"hooks": [Hook("a", [], before_request=saying(CALLING, told))]})
+    assert all(text in str(got.body) for text in ("get_weather", "Oslo", "18 C"))
+
+
+def redacted(request: Any) -> Any:
+    rows = [
+        {**row, "content": (row["content"] or "").replace("secret", "***")} for row in request["messages"]
+    ]
+    return {**request, "messages": rows}
+
+
+@pytest.mark.parametrize(("wire", "engine"), ROUTES)
+def test_what_a_hook_changes_in_texts_is_sent(wire: str, engine: str):
+    """request-shaping: A hook may change the request."""
+    call = Call("get_weather", {"city": "Paris"})
+    first = send(wire, engine, Answer(text="secret", reasoning="Hm.", signature="U0lH", calls=[call]))
+    results = ToolResults.of(first.out.calls, [{"weather": "secret"}])
+    hooks = {"hooks": [Hook("a", [], before_request=redacted)]}
+    got = send(wire, engine, question="secret", results=results, options=hooks)
+    assert "secret" not in str(got.body)
+    assert str(got.body).count("***") == 3
 
 
 @pytest.mark.parametrize("hooks", [[object()], "hook", 5, [None]])

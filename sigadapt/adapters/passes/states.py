@@ -20,12 +20,19 @@ _MOST_NAMES = 20  # of blocks, in the record of what was left out
 
 
 def check_states(request: Request, record: RequestRecord) -> Request:
-    """Refuse a state that has not the form in `wire/reading.py`."""
-    for number, row in enumerate(request["messages"]):
+    """Refuse a state that has not the form in `wire/reading.py`; drop one where a hook changed the text."""
+    rows = [*request["messages"]]
+    for number, row in enumerate(rows):
         state = state_of(row)
-        if state is not None and (fault := _fault(state, record.route)):
+        if state is None:
+            continue
+        if fault := _fault(state, record.route):
             raise unreadable_state(f"message {number}", fault)
-    return request
+        if row["content"] != row["turn"].text and record.route.replays(state):
+            why = "a hook changed the text of this turn, so the provider's own blocks of it stay behind"
+            record.note(f"/messages/{number}/turn/state", "dropped", why)
+            rows[number] = {**row, "turn": row["turn"].model_copy(update={"state": None})}
+    return {**request, "messages": rows}
 
 
 def _fault(state: dict[str, Any], route: Route) -> str | None:
