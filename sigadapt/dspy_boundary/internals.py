@@ -88,8 +88,8 @@ class OwnSignature:
 
 def innermost_module() -> Any:
     """Return the innermost module of DSPy's that runs here; None outside of any."""
-    modules: list[Any] = settings.caller_modules or []
-    return modules[-1] if modules else None
+    modules: list[Any] = settings.caller_modules or [None]
+    return modules[-1]
 
 
 def refuse_left() -> None:

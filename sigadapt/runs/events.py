@@ -1,11 +1,13 @@
-"""The events of a run, which `sigadapt.stream` yields.
+"""The events of a run, which `sigadapt.stream` yields, and the order in which they come (`Steps`).
 
 Every event has `.step`, which counts the calls of predictors from 1 and never falls, and `.within`, the id of
 the tool call in which the program runs that the event is about; None outside of any tool.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from threading import RLock
 from typing import Any, TypeAlias
 
 import dspy
@@ -166,3 +168,71 @@ Event: TypeAlias = (
     | Failed
 )
 """Any event of a run."""
+
+
+@dataclass(eq=False)
+class Step:
+    """One call of a predictor, or what runs between two of them."""
+
+    within: str | None  # the id of the call whose tool runs it
+    origin: Origin | None = None  # the predictor
+    number: int = 0  # from 1, in the order of their beginnings
+    is_open: bool = True
+    held: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])  # what emits its events
+
+
+class Steps:
+    """The steps of a run: the events of a later one are held back until those before it have ended.
+
+    So texts of steps that run side by side do not mix, and the numbers of steps never fall.
+
+    Args:
+        deliver: takes each event, in the thread in which it happens.
+    """
+
+    def __init__(self, deliver: Callable[[Event], None]) -> None:
+        self._deliver = deliver
+        self._lock = RLock()
+        self._running: list[Step] = []  # with those that ended behind one that runs
+        self._count = self._latest = 0
+
+    @property
+    def last_number(self) -> int:
+        """The number of the step that began last, for what no step did."""
+        return max(self._count, 1)
+
+    def begin(self, step: Step) -> None:
+        """Number a step, and put it behind those that run."""
+        with self._lock:
+            self._count += 1
+            step.number = self._count
+            self._running.append(step)
+
+    def emit(self, step: Step, kind: type[Event], *values: Any) -> None:
+        """Send an event of a step, or hold it back."""
+        with self._lock:
+            if step in self._running and step is not self._running[0]:
+                step.held.append(partial(self.emit, step, kind, *values))
+                return
+            self._latest = max(self._latest, step.number)
+            self._deliver(kind(*values, step=self._latest, within=step.within, origin=step.origin))
+
+    def end(self, step: Step) -> None:
+        """End a step, and send what was held back behind it."""
+        with self._lock:
+            step.is_open = False
+            while self._running:
+                first = self._running[0]
+                held = first.held
+                first.held = []
+                for emit in held:
+                    emit()
+                if first.is_open:
+                    return
+                self._running.pop(0)
+
+    def end_all(self) -> None:
+        """End the steps that run."""
+        with self._lock:
+            for step in [*self._running]:
+                self.end(step)

@@ -1,14 +1,12 @@
 """Emit what happens in one run as events, in order, from DSPy's callbacks and streams.
 
 A `Watch` is the stream and a callback of the run's settings, so DSPy reports every predictor, model and tool
-to it, in any thread. DSPy's id of what runs leads to its `_Frame`. Rules:
+to it, in any thread. DSPy's id of what runs leads to its `Place`. Rules:
 
- a. A step is the call of one predictor. If steps run side by side, the events of the later one wait until the
-    earlier one has ended: texts do not mix, and the numbers of steps never fall.
+ a. A step is the call of one predictor. `Steps` (`events.py`) has the order of those side by side.
  b. What did not stream, such as an answer from DSPy's cache, is emitted when its predictor ends.
- c. The run of a tool belongs to the call that `sigadapt.ReAct` says it runs, else to the first call of its
-    name that was emitted and has not begun. If a tool runs without one, as in `dspy.ReAct`, its call is
-    emitted first.
+ c. The run of a tool belongs to the call that who runs it says, else to one that is guessed
+    (`unanswered.py`). If a tool runs without one, as in `dspy.ReAct`, its call is emitted first.
  d. A call that no tool ran, such as a bad one, has its result when the next turn or the end shows it.
  e. Once the reader has left, every chunk, predictor, request and tool raises `LeftError`.
  f. A call of an agent's own `submit` is text (`field_texts.py`). No event has the call or its result.
@@ -39,7 +37,7 @@ from sigadapt.dspy_boundary.internals import SUBMIT, StreamResponse, running_id,
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.json_values import Json
 from sigadapt.runs import events
-from sigadapt.runs.events import Event, Origin
+from sigadapt.runs.events import Event, Origin, Step, Steps
 from sigadapt.runs.field_texts import (
     NOWHERE,
     NoText,
@@ -49,14 +47,13 @@ from sigadapt.runs.field_texts import (
     submit_texts,
     text_fields,
 )
+from sigadapt.runs.unanswered import AnyCall, Place, UnansweredCall, call_of_id, call_to_run, guess
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.turns.agent_turn import AgentTurn, result_of_row
 from sigadapt.turns.running import result_of_end
-
-AnyCall = ToolCall | InvalidToolCall
 
 
 class ToolGate(BaseCallback):
@@ -73,21 +70,16 @@ class LeftError(BaseException):
     """Ends a program whose reader has left; no `except Exception` of it goes on."""
 
 
-@dataclass(eq=False)
-class _AgentStep:
+@dataclass(eq=False, kw_only=True)
+class _AgentStep(Step):
     """One call of a predictor, and what was emitted of it."""
 
-    number: int  # from 1, in the order of their beginnings
-    within: str | None  # the id of the call whose tool runs it
-    owner: "_Frame"  # what called the predictor
-    origin: Origin | None = None  # the predictor
+    owner: Place  # what called the predictor
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     has_tools: bool = True  # whether a subscription to calls sends its chunks
     texts: Any = field(default_factory=NoText)  # what splits its text into fields
     submit_texts: SubmitTexts | None = None  # what reads the agent's outputs; None outside of an agent
-    held: list[str] = field(default_factory=list[str])  # words, until it is known whether a call follows them
-    waiting: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list[Any])
-    is_open: bool = True
+    words: list[str] = field(default_factory=list[str])  # until it is known whether a call follows them
     # By the answer that came last; pieces, because a text that grew with each one would be copied each time.
     pieces: dict[str | None, list[str]] = field(default_factory=dict[str | None, list[str]])
     earlier_fields: set[str | None] = field(default_factory=set[str | None])
@@ -105,47 +97,16 @@ class _AgentStep:
         return answer_field(agent) if is_agents else None
 
 
-@dataclass(eq=False)
-class _UnansweredCall:
-    """A call that was emitted, and whose result was not."""
-
-    call: AnyCall
-    step: _AgentStep  # that made it
-    has_begun: bool = False  # whether a tool runs it
-
-    @property
-    def is_submit(self) -> bool:
-        """Whether it is an agent's answer, and no event has it."""
-        return self.step.submit_texts is not None and self.call.name == SUBMIT
-
-
-@dataclass(eq=False)
-class _Frame:
-    """A module, model or tool that runs: its place in the program."""
-
-    parent: "_Frame | None" = None  # what called it
-    within: str | None = None  # the id of the call whose tool runs it
-    step: _AgentStep | None = None
-    instance: Any = None  # the module or the model
-    texts: frozenset[str] = frozenset()  # the inputs of a module that are texts
-    calls: list[_UnansweredCall] = field(
-        default_factory=list[_UnansweredCall]
-    )  # of the predictors that a module has called
-    run: _UnansweredCall | None = None  # the call that a tool answers
-
-
 class Watch(BaseCallback):
     """The watcher of one run. `deliver` takes each event, in the thread in which it happens."""
 
     is_direct = True  # `send` never waits
 
     def __init__(self, deliver: Callable[[Event], None]) -> None:
-        self._deliver = deliver
+        self.steps = Steps(deliver)
         self._lock = RLock()
-        self._root = _Frame()
-        self._frames: dict[str, _Frame] = {}
-        self._steps: list[_AgentStep] = []  # those that run, and later ones that wait for them
-        self._count = self._number = 0
+        self._root = Place()
+        self._places: dict[str, Place] = {}
         self._answered: set[str] = set()  # the ids of calls whose results were emitted
         self.is_left = False
 
@@ -154,24 +115,15 @@ class Watch(BaseCallback):
         if self.is_left:
             raise LeftError
 
-    def _current_frame(self) -> _Frame:
-        return self._frames.get(running_id.get() or "", self._root)
-
-    def emit(self, step: _AgentStep, kind: type[Event], *values: Any) -> None:
-        """Send an event, or hold it back until the steps before it have ended."""
-        with self._lock:
-            if step in self._steps and step is not self._steps[0]:
-                step.waiting.append((kind, values))
-                return
-            self._number = max(self._number, step.number)
-            self._deliver(kind(*values, step=self._number, within=step.within, origin=step.origin))
+    def _current_place(self) -> Place:
+        return self._places.get(running_id.get() or "", self._root)
 
     # The chunks of DSPy's own adapters, and those of a subscription to calls.
 
     async def send(self, item: Any) -> None:
         """Emit a chunk of a predictor without tools; a subscription sends those of all others."""
         self.refuse_left()
-        step = self._current_frame().step
+        step = self._current_place().step
         if step is not None and not step.has_tools:
             self.emit_chunk(step, step.texts, item)
             if getattr(item, "choices", None) and item.choices[0].get("finish_reason"):
@@ -181,9 +133,9 @@ class Watch(BaseCallback):
         self, calls: str, text_signature: Any, marker: str, default: str | None
     ) -> "_AnswerListener":
         """Return the listener to the answer of one request, whose calls are typed."""
-        frame = self._current_frame()
+        place = self._current_place()
         self.refuse_left()
-        step = frame.step or self._step_between(frame)
+        step = place.step or self._step_between(place)
         step.earlier_fields |= step.pieces.keys()  # an answer to a reask is another answer
         step.pieces.clear()
         with self._lock:  # the calls of an answer that another one replaces get no results
@@ -201,7 +153,7 @@ class Watch(BaseCallback):
             return False
         if thinking := delta.get("reasoning_content"):
             step.thoughts = True
-            self.emit(step, events.ReasoningDelta, thinking)
+            self.steps.emit(step, events.ReasoningDelta, thinking)
         text: str = delta.get("content") or ""
         if text:
             self.emit_text(step, texts.take(text))
@@ -211,7 +163,7 @@ class Watch(BaseCallback):
         """Emit pieces of the texts of fields."""
         for piece in pieces:
             if piece.field is None and step.answer_field is not None:
-                step.held.append(piece.text)
+                step.words.append(piece.text)
                 continue
             # A field of which an earlier answer of the step said something begins anew in this one.
             replaces_answer = piece.field in step.earlier_fields and piece.field is not None
@@ -219,14 +171,14 @@ class Watch(BaseCallback):
             if is_anew:
                 step.pieces.pop(piece.field, None)
             step.pieces.setdefault(piece.field, []).append(piece.text)
-            self.emit(step, events.TextDelta, piece.text, piece.field, is_anew)
+            self.steps.emit(step, events.TextDelta, piece.text, piece.field, is_anew)
 
     def emit_held(self, step: _AgentStep) -> None:
         """Emit words that are not the agent's answer."""
-        held = step.held
-        step.held = []
+        held = step.words
+        step.words = []
         for piece in held:
-            self.emit(step, events.TextDelta, piece, None)
+            self.steps.emit(step, events.TextDelta, piece, None)
 
     def _emit_answer_in_words(self, step: _AgentStep, agent: Any) -> None:
         """Emit the agent's output, if the model said it without a call, in the pieces that came."""
@@ -235,23 +187,24 @@ class Watch(BaseCallback):
         if answer is None or step.answer_field is None:
             return
         value: str = answer[step.answer_field]
-        start = "".join(step.held).find(value)
-        pieces = [value] if start < 0 else _cut_pieces(step.held, start, start + len(value))
-        step.held = []
+        start = "".join(step.words).find(value)
+        pieces = [value] if start < 0 else _cut_pieces(step.words, start, start + len(value))
+        step.words = []
         for piece in pieces:
-            self.emit(step, events.TextDelta, piece, step.answer_field)
+            self.steps.emit(step, events.TextDelta, piece, step.answer_field)
 
     def emit_submit_text(self, step: _AgentStep, pieces: Iterable[Piece]) -> None:
         """Emit pieces of the texts that an agent submits."""
         for piece in pieces:
-            self.emit(step, events.TextDelta, piece.text, piece.field, piece.is_anew)
+            self.steps.emit(step, events.TextDelta, piece.text, piece.field, piece.is_anew)
 
     def emit_call(self, step: _AgentStep, item: Any) -> None:
         """Emit a whole call, once; a good one may turn out bad later."""
         self.emit_held(step)
         call: AnyCall = item.as_invalid() if isinstance(item, RefusedToolCall) else item
-        open_call = _UnansweredCall(call, step)
-        if open_call.is_submit and isinstance(call, ToolCall) and step.submit_texts is not None:
+        is_submit = step.submit_texts is not None and call.name == SUBMIT
+        open_call = UnansweredCall(call, step, step.owner, is_submit)
+        if is_submit and isinstance(call, ToolCall) and step.submit_texts is not None:
             self.emit_submit_text(step, step.submit_texts.rest_of(call))
         earlier = step.calls.get(call.id)
         if earlier is not None and isinstance(earlier, InvalidToolCall) >= isinstance(call, InvalidToolCall):
@@ -261,21 +214,21 @@ class Watch(BaseCallback):
             if earlier is not None:
                 step.owner.calls[:] = [other for other in step.owner.calls if other.call is not earlier]
             step.owner.calls.append(open_call)
-        if open_call.is_submit:
+        if is_submit:
             return
         if not isinstance(call, ToolCall) or not _is_same(call, step.kept_calls.get(call.id)):
-            self.emit(step, events.CallReady, call)
+            self.steps.emit(step, events.CallReady, call)
 
     # DSPy's callbacks.
 
     def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Begin a step, if it is a predictor."""
         self.refuse_left()
-        parent = self._current_frame()
-        frame = _Frame(parent, parent.within, instance=instance)
-        self._frames[call_id] = frame
+        parent = self._current_place()
+        place = Place(parent, parent.within, instance=instance)
+        self._places[call_id] = place
         values: dict[str, Any] = inputs.get("kwargs") or {}
-        frame.texts = frozenset(value for value in values.values() if isinstance(value, str))
+        place.texts = frozenset(value for value in values.values() if isinstance(value, str))
         if not isinstance(instance, dspy.Predict):
             return
         self._emit_results(parent, values.values())
@@ -285,32 +238,30 @@ class Watch(BaseCallback):
         except SigadaptError:  # which the adapter raises
             has_tools = True
         fields = signature.output_fields
-        around = _agent_around(parent)
+        around = next((each for each in parent.with_callers() if isinstance(each.instance, ReActV2)), None)
         agent = None if around is None else around.instance
-        origin = Origin(instance, agent, (around or frame).texts, has_tools)
-        with self._lock:
-            self._count += 1
-            step = _AgentStep(self._count, parent.within, parent, origin, fields, has_tools)
-            if not has_tools:
-                step.texts = field_texts(fields, getattr(settings.adapter, "field_marker", ""), NOWHERE)
-            elif agent is not None:
-                step.submit_texts = submit_texts(agent, instance, values)
-            frame.step = step
-            self._steps.append(step)
+        origin = Origin(instance, agent, (around or place).texts, has_tools)
+        step = _AgentStep(parent.within, origin, owner=parent, fields=fields, has_tools=has_tools)
+        if not has_tools:
+            step.texts = field_texts(fields, getattr(settings.adapter, "field_marker", ""), NOWHERE)
+        elif agent is not None:
+            step.submit_texts = submit_texts(agent, instance, values)
+        place.step = step
+        self.steps.begin(step)
 
-    def _step_between(self, owner: _Frame) -> _AgentStep:
+    def _step_between(self, owner: Place) -> _AgentStep:
         """Return a step for what no predictor did."""
-        return _AgentStep(max(self._count, 1), owner.within, owner)
+        return _AgentStep(owner.within, number=self.steps.last_number, owner=owner)
 
     def on_module_end(
         self, call_id: str, outputs: Any | None, exception: BaseException | None = None
     ) -> None:
         """Emit what a predictor gave that did not stream, and what waited for its end."""
-        frame = self._frames.pop(call_id, self._root)
-        step = frame.step
+        place = self._places.pop(call_id, self._root)
+        step = place.step
         values: Any = outputs if isinstance(outputs, dspy.Prediction) else {}
-        if frame.calls:
-            self._emit_results(frame, [values.get("history")])
+        if place.calls:
+            self._emit_results(place, [values.get("history")])
         if step is None:
             return
         if exception is None:
@@ -322,8 +273,8 @@ class Watch(BaseCallback):
             for call in exception.calls:
                 self.emit_call(step, call)
         if step.usage:
-            self.emit(step, events.Used, dict(step.usage))
-        self._end_step(step)
+            self.steps.emit(step, events.Used, dict(step.usage))
+        self.steps.end(step)
 
     def _emit_output(self, step: _AgentStep, name: str, value: Any) -> None:
         """Emit what did not stream of an output field."""
@@ -343,32 +294,19 @@ class Watch(BaseCallback):
         if value.startswith(text) and len(value) > len(text):
             self.emit_text(step, [Piece(name, value[len(text) :])])
 
-    def _end_step(self, step: _AgentStep) -> None:
-        with self._lock:
-            step.is_open = False
-            while self._steps and not self._steps[0].is_open:
-                self._steps.pop(0)
-                if not self._steps:
-                    break
-                first = self._steps[0]
-                waiting = first.waiting
-                first.waiting = []
-                for kind, values in waiting:
-                    self.emit(first, kind, *values)
-
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Stop the request of a run that was left."""
         self.refuse_left()
-        parent = self._current_frame()
-        self._frames[call_id] = _Frame(parent, parent.within, parent.step, instance)
+        parent = self._current_place()
+        self._places[call_id] = Place(parent, parent.within, parent.step, instance)
 
     def on_lm_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Forget a request."""
-        self._frames.pop(call_id, None)
+        self._places.pop(call_id, None)
 
     def count_usage(self, usage: Mapping[str, Any]) -> None:
         """Add up the tokens of a step, of which DSPy tells before a request ends."""
-        step = self._current_frame().step
+        step = self._current_place().step
         if step is not None:
             step.usage.update({name: n for name, n in usage.items() if isinstance(n, int)})
 
@@ -381,17 +319,18 @@ class Watch(BaseCallback):
 
     def _begin_tool(self, run_id: str, name: str, args: Any, call_id: str = "", agent_call: str = "") -> None:
         self.refuse_left()
-        parent = self._current_frame()
+        parent = self._current_place()
         with self._lock:
-            run = _call_to_answer(parent, name, args, call_id or agent_call)
-            if run is None and agent_call:  # it is of an agent around, whose calls have no events here
-                run = _call_to_answer(parent, name, args, "")
+            known_id = call_id or agent_call
+            run = call_to_run(parent, known_id, name, args) if known_id else None
+            if run is None and not call_id:  # its id may be that of an agent around, which has no events here
+                run = guess(parent, name, args)
             if run is None:
                 call = ToolCall(id=call_id or f"call_{run_id[:22]}", name=name, args=jsonable(args))
                 self.emit_call(self._step_between(parent), call)
                 run = next(open_call for open_call in parent.calls if open_call.call is call)
             run.has_begun = True
-        self._frames[run_id] = _Frame(parent, run.call.id, run=run)
+        self._places[run_id] = Place(parent, run.call.id, run=run)
         if run.step.within is None and not run.is_submit:
             for callback in settings.callbacks or ():
                 if isinstance(callback, ToolGate):
@@ -399,16 +338,16 @@ class Watch(BaseCallback):
 
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Emit the result of a tool."""
-        frame = self._frames.pop(call_id, self._root)
-        if frame.run is None or not (exception is None or isinstance(exception, Exception)):
+        place = self._places.pop(call_id, self._root)
+        if place.run is None or not (exception is None or isinstance(exception, Exception)):
             return
-        result = result_of_end(frame.run.call, outputs, exception)
+        result = result_of_end(place.run.call, outputs, exception)
         if result is None:
             return
         ledger = current_ledger()
         if ledger is not None:  # whoever gets the event may save the history of the run
-            ledger.note_result(frame.run.call.id, result)
-        self._result(frame.run, result)
+            ledger.note_result(place.run.call.id, result)
+        self._result(place.run, result)
 
     def run_and_emit(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
         """Run the function of a call for a program that runs its calls itself, and emit the result."""
@@ -441,9 +380,9 @@ class Watch(BaseCallback):
 
     def emit_progress(self, call_id: str, message: str, fraction: float | None) -> None:
         """Emit how far a tool has come."""
-        run = self._current_frame().run
+        run = self._current_place().run
         if run is not None:
-            self.emit(run.step, events.Progress, call_id or run.call.id, message, fraction)
+            self.steps.emit(run.step, events.Progress, call_id or run.call.id, message, fraction)
 
     # The calls that `calls.run` or a resumed turn runs (`turns/running.py`).
 
@@ -463,7 +402,7 @@ class Watch(BaseCallback):
 
     def take_result(self, result: ToolResult) -> None:
         """Emit the result of a call, which its function or a person gave; what comes later is none."""
-        run = self._end_run(result.call_id) or _open_call(self._current_frame(), result.call_id)
+        run = self._end_run(result.call_id) or call_of_id(self._current_place(), result.call_id)
         if run is None:
             self.emit_rest([result])
             return
@@ -472,36 +411,36 @@ class Watch(BaseCallback):
             ledger.note_result(result.call_id, result)
         self._result(run, result)
 
-    def _end_run(self, call_id: str) -> _UnansweredCall | None:
+    def _end_run(self, call_id: str) -> UnansweredCall | None:
         """Return the call, if its function runs: here, or in a thread that is left to itself."""
         with self._lock:
             here = running_id.get() or ""
-            for run_id in (here, *self._frames):
-                run = self._frames[run_id].run if run_id in self._frames else None
+            for run_id in (here, *self._places):
+                run = self._places[run_id].run if run_id in self._places else None
                 if run is not None and run.call.id == call_id:
-                    del self._frames[run_id]
+                    del self._places[run_id]
                     return run
         return None
 
     def emit_rest(self, results: Iterable[ToolResult]) -> None:
         """Emit those results of a turn that no tool gave here, such as those of rejected calls."""
-        step = self._step_between(self._current_frame())
+        step = self._step_between(self._current_place())
         for result in results:
             if result.call_id not in self._answered:
                 self._answered.add(result.call_id)
-                self.emit(step, events.ResultReady, result.call_id, result)
+                self.steps.emit(step, events.ResultReady, result.call_id, result)
 
-    def _result(self, call: _UnansweredCall, result: ToolResult) -> None:
+    def _result(self, call: UnansweredCall, result: ToolResult) -> None:
         with self._lock:
-            calls = call.step.owner.calls
+            calls = call.owner.calls
             if call not in calls:
                 return
             calls.remove(call)
             self._answered.add(call.call.id)
             if not call.is_submit:
-                self.emit(call.step, events.ResultReady, call.call.id, result)
+                self.steps.emit(call.step, events.ResultReady, call.call.id, result)
 
-    def _emit_results(self, owner: _Frame, values: Iterable[Any]) -> None:
+    def _emit_results(self, owner: Place, values: Iterable[Any]) -> None:
         """Emit the results of calls that no tool answered, as the next turn sends them."""
         for value in values:
             for row in _result_rows(value):
@@ -515,16 +454,14 @@ class Watch(BaseCallback):
 
     def end(self, prediction: Any = None, error: BaseException | None = None) -> None:
         """Emit the end: a prediction, or the error; before it, whom a run waits for."""
-        with self._lock:
-            for step in [*self._steps]:
-                self._end_step(step)
-            last = self._step_between(self._root)
-            if error is None:
-                self.emit(last, events.Ended, prediction)
-                return
-            if waits_of(error):
-                self.emit(last, events.Confirm, waits_of(error))
-            self.emit(last, events.Failed, error)
+        self.steps.end_all()
+        last = self._step_between(self._root)
+        if error is None:
+            self.steps.emit(last, events.Ended, prediction)
+            return
+        if waits_of(error):
+            self.steps.emit(last, events.Confirm, waits_of(error))
+        self.steps.emit(last, events.Failed, error)
 
 
 class _AnswerListener:
@@ -571,7 +508,7 @@ class _AnswerListener:
         for call in parts:
             if call.arguments or call.index not in step.open_calls:
                 step.open_calls.add(call.index)
-                watch.emit(step, events.CallDelta, call.index, call.id, call.name, call.arguments)
+                watch.steps.emit(step, events.CallDelta, call.index, call.id, call.name, call.arguments)
 
     def _emit_choice(self, choice: Choice) -> None:
         """Emit what of a whole answer did not stream."""
@@ -579,15 +516,15 @@ class _AnswerListener:
         step = self._step
         if choice.reasoning and not step.thoughts:
             step.thoughts = True
-            watch.emit(step, events.ReasoningDelta, choice.reasoning)
+            watch.steps.emit(step, events.ReasoningDelta, choice.reasoning)
         if choice.text and not self._has_text:
             watch.emit_text(step, self._texts.take(choice.text))
         for call in choice.server_calls or ():
-            watch.emit(step, events.ServerCall, call)
+            watch.steps.emit(step, events.ServerCall, call)
         for source in choice.sources or ():
-            watch.emit(step, events.SourceReady, source)
+            watch.steps.emit(step, events.SourceReady, source)
         for file in choice.files or ():
-            watch.emit(step, events.FileReady, file)
+            watch.steps.emit(step, events.FileReady, file)
 
 
 def _cut_pieces(pieces: Iterable[str], start: int, end: int) -> list[str]:
@@ -632,46 +569,5 @@ def jsonable(value: Any) -> Any:
         return str(value)
 
 
-def _agent_around(frame: _Frame | None) -> _Frame | None:
-    """Return the agent that calls a predictor here; None if there is none, or a tool between them."""
-    while frame is not None and frame.run is None:
-        if isinstance(frame.instance, ReActV2):
-            return frame
-        frame = frame.parent
-    return None
-
-
 def _is_same(call: ToolCall, kept_call: ToolCall | None) -> bool:
     return kept_call is not None and (call.name, call.args) == (kept_call.name, kept_call.args)
-
-
-def _open_call(frame: _Frame | None, call_id: str) -> _UnansweredCall | None:
-    """Return the call of an id that has no result yet."""
-    while frame is not None:
-        for open_call in frame.calls:
-            if open_call.call.id == call_id:
-                return open_call
-        frame = None if frame.run is not None else frame.parent
-    return None
-
-
-def _call_to_answer(frame: _Frame | None, name: str, args: Any, call_id: str) -> _UnansweredCall | None:
-    """Return the first call of a tool that waits to be run here; this one or one with these arguments."""
-    while frame is not None:
-        first: _UnansweredCall | None = None
-        is_called = False
-        # The search ends at the call: to look at all those of a long turn for each one is work that squares.
-        for open_call in frame.calls:
-            call = open_call.call
-            if open_call.has_begun or not isinstance(call, ToolCall) or call.name != name:
-                continue
-            is_called = True
-            if call_id not in ("", call.id):
-                continue
-            if call.args == args:
-                return open_call
-            first = first or open_call
-        if is_called or frame.run is not None:  # inside of a tool, nothing answers a call outside of it
-            return first
-        frame = frame.parent
-    return None

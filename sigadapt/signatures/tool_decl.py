@@ -23,9 +23,8 @@ from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import Schema, check, check_json
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import describe_source, unknown_source
-from sigadapt.signatures.sources.dicts import decode, is_json_text
+from sigadapt.signatures.sources.dicts import DECL_FIELDS, DeclFields, Fields, decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
-from sigadapt.signatures.sources.fields import DECL_FIELDS, DeclFields, Fields
 from sigadapt.signatures.sources.fingerprint import DeclaredCache, fingerprint_of
 from sigadapt.signatures.sources.runnable import Description, Runnable
 from sigadapt.signatures.tool_results.function_calls import is_timeout
@@ -474,7 +473,7 @@ def _kinds(hint: Any) -> tuple[type, ...]:
 
 _HINTS = get_type_hints(ToolDecl)
 _KINDS: dict[str, tuple[type, ...]] = {}
-# A new field of a declaration is a line here and one in `sources/fields.py`. With `compare=False` it is the
+# A new field of a declaration is a line here and one in `sources/dicts.py`. With `compare=False` it is the
 # program's own: it is neither sent nor saved as JSON.
 _OWN: list[str] = []
 _SAVED: dict[str, Any] = {}  # the others, with their default

@@ -92,7 +92,9 @@ def test_a_message_arrives_whole(error: Exception, told: str, behind: Exception 
 def test_any_message_is_read_back(message: str, behind: str):
     """runs: A message arrives whole."""
     written = told_of(Closed(message), ValueError(f"password {behind}"))
-    assert written == f"Closed: {message}".rstrip() if message.strip() else "Closed"
+    told = f"Closed: {message}".rstrip() if message.strip() else "Closed"
+    # A server of open models gets control tokens with a joiner in them (tests/adapters/passes/test_control_tokens.py).
+    assert written.replace("\u200d", "") == told.replace("\u200d", "")
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.11 has groups")

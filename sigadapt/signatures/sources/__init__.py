@@ -13,7 +13,7 @@ import dspy
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.json_values import Json, cut, is_mapping, type_of
 from sigadapt.signatures.sources import callables, dicts, dspy_tools, langchain, mcp, models, programs
-from sigadapt.signatures.sources.fields import Fields
+from sigadapt.signatures.sources.dicts import Fields
 
 
 class _SourceFile(Protocol):

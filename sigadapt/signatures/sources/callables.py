@@ -37,7 +37,8 @@ from sigadapt.errors import InvalidToolDecl, UndeclaredTypeWarning
 from sigadapt.json_values import Json
 from sigadapt.schemas.checking import check
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
-from sigadapt.signatures.sources.fields import Fields, Uncallable
+from sigadapt.signatures.sources.dicts import Fields
+from sigadapt.signatures.sources.runnable import Uncallable
 from sigadapt.signatures.tool_functions.tool_context import is_context
 
 _Function: TypeAlias = Callable[..., Any]

@@ -1,4 +1,6 @@
-"""Dicts as tools: the shapes that providers and MCP use. Each shape is recognised by a key of its own.
+"""Dicts as tools: the shapes that providers and MCP use, and the fields that each becomes in a `ToolDecl`.
+
+Each shape is recognised by a key of its own.
 
 | shape | recognised by | function under | schema under |
 |---|---|---|---|
@@ -22,7 +24,8 @@ error. A tool of a namespace has the extra `namespace`: the namespace's own fiel
 JSON text, of one dict or of a list of dicts.
 """
 
-from typing import Any, NamedTuple, NoReturn, TypeGuard
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypedDict, TypeGuard
 
 import jiter
 
@@ -30,7 +33,32 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.json_values import Json, closest, cut, is_array, is_object
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.subschemas import rebuilt
-from sigadapt.signatures.sources.fields import DECL_FIELDS, Fields
+
+Fields: TypeAlias = dict[str, Any]
+"""Arguments of `ToolDecl` as a source has them, unchecked; one that is missing or None has its default."""
+
+
+class DeclFields(TypedDict, total=False):
+    """The arguments of `ToolDecl` that a person may write: in a dict of a tool, or over any source."""
+
+    name: str
+    description: str | None
+    parameters: Json | None
+    returns: Json | None
+    strict: bool | None
+    long_running: bool
+    requires_confirmation: bool | Callable[[dict[str, Any]], Any]
+    extras: Json | None
+    format: Json | None
+    timeout: float | None
+    sequential: bool
+    instructions: str | None
+    check_result: bool
+    external: bool
+
+
+DECL_FIELDS = tuple(DeclFields.__annotations__)
+"""Their names, in order."""
 
 
 class _Shape(NamedTuple):

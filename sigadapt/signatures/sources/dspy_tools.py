@@ -18,7 +18,7 @@ from sigadapt.dspy_boundary.contract import RefusableTool
 from sigadapt.json_values import Json, compact, is_object
 from sigadapt.schemas.subschemas import subschemas
 from sigadapt.signatures.sources import callables
-from sigadapt.signatures.sources.fields import Fields
+from sigadapt.signatures.sources.dicts import Fields
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.runnable import Runnable, asking_of
 

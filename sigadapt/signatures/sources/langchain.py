@@ -11,7 +11,7 @@ from typing import Any
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.json_values import Json
 from sigadapt.signatures.sources import models
-from sigadapt.signatures.sources.fields import Fields
+from sigadapt.signatures.sources.dicts import Fields
 from sigadapt.signatures.tool_results.function_calls import CONTEXT_FIRST
 from sigadapt.signatures.tool_results.tool_output import is_a
 

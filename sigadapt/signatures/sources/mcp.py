@@ -9,7 +9,7 @@ from typing import Any
 import pydantic
 
 from sigadapt.json_values import Json, is_array, is_object
-from sigadapt.signatures.sources.fields import Fields
+from sigadapt.signatures.sources.dicts import Fields
 from sigadapt.signatures.tool_results.tool_output import MCP_TYPES, first_of, is_a
 
 _FUNCTION = {"name", "description", "input_schema", "inputSchema"}

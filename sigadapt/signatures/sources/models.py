@@ -15,7 +15,7 @@ from sigadapt.signatures.sources.annotations import (
     first_line,
     without_titles,
 )
-from sigadapt.signatures.sources.fields import Fields
+from sigadapt.signatures.sources.dicts import Fields
 
 
 def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:

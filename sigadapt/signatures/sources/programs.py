@@ -22,7 +22,7 @@ from sigadapt.json_values import Json, is_object
 from sigadapt.schemas.checking import check
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, Schemas, jsonable, schema_of, schemas_of
-from sigadapt.signatures.sources.fields import Fields
+from sigadapt.signatures.sources.dicts import Fields
 
 _NAMELESS = "StringSignature"  # DSPy's name for a signature made from a string
 

@@ -19,7 +19,7 @@ from sigadapt.dspy_boundary.contract import DEFAULT_ADAPTER
 from sigadapt.dspy_boundary.current_run import is_run_by_agent
 from sigadapt.dspy_boundary.internals import innermost_module, settings
 from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
-from sigadapt.signatures.sources.fields import Fields, Uncallable
+from sigadapt.signatures.sources.dicts import Fields
 from sigadapt.signatures.tool_results.plain_values import plain_value, snapshot_of
 from sigadapt.signatures.tool_results.tool_output import (
     NotedValue,
@@ -108,6 +108,12 @@ def refuse_forgotten_adapter(decl: Any) -> None:
     error = forgotten_adapter(FORGOTTEN, decl.name)
     if error is not None:
         raise error
+
+
+class Uncallable:
+    """An object that DSPy's agents may take for a function, although no file of this folder should."""
+
+    __slots__ = ()
 
 
 class Runnable(Uncallable):

@@ -1,0 +1,84 @@
+"""The calls of a run that have no result yet, and which of them a tool that begins to run answers.
+
+Who runs the calls of a turn says the id of each (`call_of_id`). A program that runs a tool itself, as
+`dspy.ReAct` does, says none, so its call is guessed from where it runs (`guess`): its name, and the places
+around it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sigadapt.runs.events import Step
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall
+
+AnyCall = ToolCall | InvalidToolCall
+
+
+@dataclass(eq=False)
+class UnansweredCall:
+    """A call that was emitted, and whose result was not."""
+
+    call: AnyCall
+    step: Step  # that made it
+    owner: "Place"  # the module whose predictor made it
+    is_submit: bool = False  # whether it is an agent's answer, and no event has it
+    has_begun: bool = False  # whether a tool runs it
+
+    def is_for(self, tool: str) -> bool:
+        """Whether a tool of this name may run it."""
+        return not self.has_begun and isinstance(self.call, ToolCall) and self.call.name == tool
+
+
+@dataclass(eq=False)
+class Place:
+    """A module, model or tool that runs, in the program."""
+
+    caller: "Place | None" = None
+    within: str | None = None  # the id of the call whose tool runs it
+    step: Any = None  # the step of a predictor
+    instance: Any = None  # the module or the model
+    texts: frozenset[str] = frozenset()  # the inputs of a module that are texts
+    calls: list[UnansweredCall] = field(default_factory=list[UnansweredCall])  # of a module's predictors
+    run: UnansweredCall | None = None  # the call that a tool answers
+
+    def with_callers(self) -> Iterator["Place"]:
+        """Yield this place and those that called it; inside of a tool, none outside of it."""
+        place: Place | None = self
+        while place is not None:
+            yield place
+            place = place.caller if place.run is None else None
+
+
+def call_of_id(place: Place, call_id: str) -> UnansweredCall | None:
+    """Return the call of an id, whether it has begun or not."""
+    calls = (open_call for around in place.with_callers() for open_call in around.calls)
+    return next((open_call for open_call in calls if open_call.call.id == call_id), None)
+
+
+def call_to_run(place: Place, call_id: str, tool: str, args: Any) -> UnansweredCall | None:
+    """Return the call of an id that a tool begins to run. Predictors of one program may share an id."""
+    calls = (open_call for around in place.with_callers() for open_call in around.calls)
+    return _first_with(args, (each for each in calls if each.call.id == call_id and each.is_for(tool)))
+
+
+def guess(place: Place, tool: str, args: Any) -> UnansweredCall | None:
+    """Return the call that a tool begins to run of which nobody says the id: the nearest of its name."""
+    for around in place.with_callers():
+        open_call = _first_with(args, (each for each in around.calls if each.is_for(tool)))
+        if open_call is not None:
+            return open_call
+    return None
+
+
+def _first_with(args: Any, calls: Iterable[UnansweredCall]) -> UnansweredCall | None:
+    """Return the first call with these arguments, else the first.
+
+    It ends at that call: to look at all those of a long turn for each one is work that squares.
+    """
+    first: UnansweredCall | None = None
+    for open_call in calls:
+        if isinstance(open_call.call, ToolCall) and open_call.call.args == args:
+            return open_call
+        first = first or open_call
+    return first
