@@ -280,4 +280,5 @@ def _elicit_result(reply: QuestionReply) -> Any:
         return sdk.ElicitResult(action="decline")
     if isinstance(reply.value, dict):
         return sdk.ElicitResult(action="accept", content=reply.value)
-    return sdk.ElicitResult(action="accept" if reply.value is True else "cancel")
+    action = "accept" if reply.value is True else "cancel"
+    return sdk.ElicitResult(action=action)

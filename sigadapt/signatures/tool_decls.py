@@ -168,7 +168,8 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
     def __init__(self, sources: object = (), /) -> None:
         entries: list[ToolDecl | NativeTool] = []
         for item in flat(sources):
-            entries += item.resolve().entries if isinstance(item, ResolvableTools) else (item,)
+            members = item.resolve().entries if isinstance(item, ResolvableTools) else (item,)
+            entries += members
         servers = Counter(
             (each.kind, each.spec.get("server_label")) for each in entries if isinstance(each, ServerTool)
         )

@@ -336,13 +336,14 @@ def _job_of_agreement(
     decl = declared_tool(call, decls)
     asks_itself = verdict is None and asking_of(decl.func) is not None
     function = decl.function if asks_itself else own_function(decl)
+    # A function that asks first keeps the limit itself, once a person has answered.
+    timeout = None if asking_of(function) else decl.timeout
     return Job(
         call,
         function=function,
         arguments=arguments,
         edit=agreement.edit,
-        # A function that asks first keeps the limit itself, once a person has answered.
-        timeout=None if asking_of(function) else decl.timeout,
+        timeout=timeout,
         decl=decl,
         open_call=OpenCall(agreement.call, progress, verdict),
     )
