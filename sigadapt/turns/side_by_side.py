@@ -28,6 +28,7 @@ from sigadapt.signatures.tool_results.function_calls import (
     blocking_loop,
     in_thread,
     outcome_at_cancel,
+    runs_on,
     turn_loop,
 )
 
@@ -133,6 +134,7 @@ class _RunningCall:
         self.outcome = Outcome()
         self.failure: BaseException | None = None  # what leaves the turn
         self.is_cancelled = False  # with its turn, or because it took too long
+        self.is_late = False
         self._n = n
         self._on_begin = on_begin
         self._on_end = on_end
@@ -166,15 +168,17 @@ class _RunningCall:
         try:
             while inspect.isawaitable(value):
                 value = await value
+            outcome = Outcome(value)
         except asyncio.CancelledError as error:
+            if self.is_late:
+                self.end_late(is_cancelled=not runs_on(error))
             outcome = outcome_at_cancel(error)
             if outcome is None:
                 outcome = Outcome(error=error) if self.is_cancelled else _failed(error)
-            self.end(outcome)
         except BaseException as error:  # noqa: BLE001  (raised in the caller, or a failed result)
-            self.end(_failed(error))
-        else:
-            self.end(Outcome(value))
+            outcome = _failed(error)
+        if not self.is_late:
+            self.end(outcome)
 
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, if the call has none."""
@@ -291,14 +295,15 @@ async def _await_value(run: _RunningCall, value: Any) -> None:
     limit = run.call.timeout
     try:
         await asyncio.wait({task}, timeout=limit)
-        if not task.done():
-            run.end_late(is_cancelled=True)
+        run.is_late = not task.done()
     finally:
         if not task.done():
             run.is_cancelled = True
             task.cancel()
             # It may swallow its cancellation: it is waited for as long as any call is, and no longer.
             await asyncio.wait({task}, timeout=limit)
+    if run.is_late:
+        run.end_late(is_cancelled=True)
 
 
 class _TurnLoop:

@@ -13,7 +13,7 @@ import pytest
 from signatures.tool_functions.served_tools import Call, serving, submits, turn
 
 import sigadapt
-from sigadapt import Run, ToolCall, ToolCalls, ToolDecl, ToolDecls, Toolset
+from sigadapt import Run, ToolCall, ToolCalls, ToolContext, ToolDecl, ToolDecls, Toolset
 from sigadapt.errors import InvalidToolDecl
 
 FOREVER = 20
@@ -75,6 +75,38 @@ def test_the_smaller_one_holds(how: str, own: Any, given: Any) -> None:
     first, second = results
     assert str(first.value).endswith("after 0.05 seconds. It may still be running.")
     assert str(second.value).endswith("after 0.05 seconds. It was cancelled.")
+
+
+def slow_with_context(context: ToolContext) -> str:
+    """Wait."""
+    return slow()
+
+
+class Unchanged:
+    def after_tool(self, call: ToolCall, result: Any, context: ToolContext) -> None:
+        """Leave the result as it is."""
+
+
+BLOCKING: dict[str, ToolDecls] = {
+    "alone": ToolDecls([ToolDecl.of(slow, timeout=0.05)]),
+    "with its context": ToolDecls([ToolDecl.of(slow_with_context, name="slow", timeout=0.05)]),
+    "with a hook": ToolDecls([ToolDecl.of(slow, timeout=0.05)]).with_hooks(Unchanged()),
+}
+
+
+@pytest.mark.parametrize("home", ["run", "arun", "agent"])
+@pytest.mark.parametrize("form", BLOCKING)
+def test_a_thread_runs_on(form: str, home: str) -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    decls = BLOCKING[form]
+    calls = ToolCalls([CALLS[0]])
+    if home == "agent":
+        with serving(turn(Call("slow", {})), submits()), Run() as run:
+            _ = asyncio.run(cast("Any", dspy).ReActV2("question -> answer", tools=decls).acall(question="q"))
+        result = run.rounds[0].results[0]
+    else:
+        [result] = calls.run(decls) if home == "run" else asyncio.run(calls.arun(decls))
+    assert str(result.value).endswith("after 0.05 seconds. It may still be running.")
 
 
 def test_a_call_alone() -> None:

@@ -285,7 +285,7 @@ async def _wait_for(value: Any, timeout: float | None) -> Any:
                 setattr(error, _OUTCOME, Outcome(error=failure) if failure else Outcome(task.result()))
             raise
         if is_late:
-            raise LateError(timeout or 0.0, is_cancelled=True)
+            raise LateError(timeout or 0.0, is_cancelled=not runs_on(Outcome.of(task.result).error))
         if task.cancelled():
             raise _cancelled_itself()
         value = task.result()
@@ -309,6 +309,13 @@ def on_thread_end(error: BaseException, take: Callable[[Outcome], None]) -> None
     thread: futures.Future[Outcome] | None = getattr(error, _THREAD, None)
     if thread is not None:
         thread.add_done_callback(lambda ended: take(ended.result()))
+
+
+def runs_on(error: BaseException | None) -> bool:
+    """Return whether a function runs on in its thread after this cancellation."""
+    while error is not None and not hasattr(error, _THREAD):
+        error = error.__context__  # Python 3.10 raises another one out of a task
+    return error is not None
 
 
 def read_outcome(error: asyncio.CancelledError, read: Callable[[Any], Any]) -> None:
