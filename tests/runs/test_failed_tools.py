@@ -93,7 +93,7 @@ def test_any_message_is_read_back(message: str, behind: str):
     """runs: A message arrives whole."""
     written = told_of(Closed(message), ValueError(f"password {behind}"))
     told = f"Closed: {message}".rstrip() if message.strip() else "Closed"
-    # A server of open models gets control tokens with a joiner in them (tests/adapters/passes/test_control_tokens.py).
+    # A server of open models gets control tokens with a joiner in them (`test_control_tokens.py`).
     assert written.replace("\u200d", "") == told.replace("\u200d", "")
 
 
