@@ -41,10 +41,10 @@ from sigadapt.dspy_boundary.internals import (
     StreamListener,
     StreamResponse,
     all_listeners,
-    is_direct,
     listeners_of,
     own_listeners,
 )
+from sigadapt.dspy_boundary.patches import is_direct
 from sigadapt.errors import InvalidOption
 from sigadapt.json_values import Json
 from sigadapt.providers.wire.stream_parts import CallPieces, Fold

@@ -99,11 +99,6 @@ def refuse_left() -> None:
         refuse()
 
 
-def is_direct(stream: Any) -> bool:
-    """Return whether a stream takes what it is sent without waiting, in any thread: it says `is_direct`."""
-    return getattr(stream, "is_direct", False)
-
-
 class Lm15Provider(Protocol):
     """What is used of an lm15 provider, which writes requests in one wire format and reads the answers.
 

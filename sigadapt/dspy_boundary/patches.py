@@ -28,7 +28,7 @@ from dspy.streaming import messages
 
 from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import acall_in_turn, call_in_turn, current_ledger, tracer_here
-from sigadapt.dspy_boundary.internals import get_litellm, is_direct, model_info, settings
+from sigadapt.dspy_boundary.internals import get_litellm, model_info, settings
 
 
 class Patch(NamedTuple):
@@ -280,6 +280,11 @@ class _InThread:
 
 # STREAMS, the other half: sync code sends to a direct stream without a loop. DSPy sends each chunk through
 # the event loop of another thread, which costs more than all else that it does with a chunk.
+
+
+def is_direct(stream: Any) -> bool:
+    """Return whether a stream takes what it is sent without waiting, in any thread: it says `is_direct`."""
+    return getattr(stream, "is_direct", False)
 
 
 def send_to_stream(stream: Any, item: Any) -> None:

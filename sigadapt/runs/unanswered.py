@@ -21,7 +21,7 @@ class UnansweredCall:
 
     call: AnyCall
     step: Step  # that made it
-    owner: "Place"  # the module whose predictor made it
+    owner: "Frame"  # the module whose predictor made it
     is_submit: bool = False  # whether it is an agent's answer, and no event has it
     has_begun: bool = False  # whether a tool runs it
 
@@ -31,10 +31,10 @@ class UnansweredCall:
 
 
 @dataclass(eq=False)
-class Place:
+class Frame:
     """A module, model or tool that runs, in the program."""
 
-    caller: "Place | None" = None
+    caller: "Frame | None" = None
     within: str | None = None  # the id of the call whose tool runs it
     step: Any = None  # the step of a predictor
     instance: Any = None  # the module or the model
@@ -42,32 +42,35 @@ class Place:
     calls: list[UnansweredCall] = field(default_factory=list[UnansweredCall])  # of a module's predictors
     run: UnansweredCall | None = None  # the call that a tool answers
 
-    def with_callers(self) -> Iterator["Place"]:
-        """Yield this place and those that called it; inside of a tool, none outside of it."""
-        place: Place | None = self
-        while place is not None:
-            yield place
-            place = place.caller if place.run is None else None
+    def with_callers(self) -> Iterator["Frame"]:
+        """Yield this frame and those that called it; inside of a tool, none outside of it."""
+        frame: Frame | None = self
+        while frame is not None:
+            yield frame
+            frame = frame.caller if frame.run is None else None
 
 
-def call_of_id(place: Place, call_id: str) -> UnansweredCall | None:
+def call_of_id(frame: Frame, call_id: str) -> UnansweredCall | None:
     """Return the call of an id, whether it has begun or not."""
-    calls = (open_call for around in place.with_callers() for open_call in around.calls)
-    return next((open_call for open_call in calls if open_call.call.id == call_id), None)
+    return next(_calls_of_id(frame, call_id), None)
 
 
-def call_to_run(place: Place, call_id: str, tool: str, args: Any) -> UnansweredCall | None:
+def call_to_run(frame: Frame, call_id: str, tool: str, args: Any) -> UnansweredCall | None:
     """Return the call of an id that a tool begins to run. Predictors of one program may share an id."""
-    calls = (open_call for around in place.with_callers() for open_call in around.calls)
-    return _first_with(args, (each for each in calls if each.call.id == call_id and each.is_for(tool)))
+    return _first_with(args, (call for call in _calls_of_id(frame, call_id) if call.is_for(tool)))
 
 
-def guess(place: Place, tool: str, args: Any) -> UnansweredCall | None:
+def _calls_of_id(frame: Frame, call_id: str) -> Iterator[UnansweredCall]:
+    for around in frame.with_callers():
+        yield from (call for call in around.calls if call.call.id == call_id)
+
+
+def guess(frame: Frame, tool: str, args: Any) -> UnansweredCall | None:
     """Return the call that a tool begins to run of which nobody says the id: the nearest of its name."""
-    for around in place.with_callers():
-        open_call = _first_with(args, (each for each in around.calls if each.is_for(tool)))
-        if open_call is not None:
-            return open_call
+    for around in frame.with_callers():
+        call = _first_with(args, (call for call in around.calls if call.is_for(tool)))
+        if call is not None:
+            return call
     return None
 
 
@@ -77,8 +80,8 @@ def _first_with(args: Any, calls: Iterable[UnansweredCall]) -> UnansweredCall | 
     It ends at that call: to look at all those of a long turn for each one is work that squares.
     """
     first: UnansweredCall | None = None
-    for open_call in calls:
-        if isinstance(open_call.call, ToolCall) and open_call.call.args == args:
-            return open_call
-        first = first or open_call
+    for call in calls:
+        if isinstance(call.call, ToolCall) and call.call.args == args:
+            return call
+        first = first or call
     return first

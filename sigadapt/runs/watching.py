@@ -1,7 +1,7 @@
 """Emit what happens in one run as events, in order, from DSPy's callbacks and streams.
 
 A `Watch` is the stream and a callback of the run's settings, so DSPy reports every predictor, model and tool
-to it, in any thread. DSPy's id of what runs leads to its `Place`. Rules:
+to it, in any thread. DSPy's id of what runs leads to its `Frame`. Rules:
 
  a. A step is the call of one predictor. `Steps` (`events.py`) has the order of those side by side.
  b. What did not stream, such as an answer from DSPy's cache, is emitted when its predictor ends.
@@ -47,7 +47,7 @@ from sigadapt.runs.field_texts import (
     submit_texts,
     text_fields,
 )
-from sigadapt.runs.unanswered import AnyCall, Place, UnansweredCall, call_of_id, call_to_run, guess
+from sigadapt.runs.unanswered import AnyCall, Frame, UnansweredCall, call_of_id, call_to_run, guess
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import ToolResults
@@ -74,7 +74,7 @@ class LeftError(BaseException):
 class _AgentStep(Step):
     """One call of a predictor, and what was emitted of it."""
 
-    owner: Place  # what called the predictor
+    owner: Frame  # what called the predictor
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     has_tools: bool = True  # whether a subscription to calls sends its chunks
     texts: Any = field(default_factory=NoText)  # what splits its text into fields
@@ -105,8 +105,8 @@ class Watch(BaseCallback):
     def __init__(self, deliver: Callable[[Event], None]) -> None:
         self.steps = Steps(deliver)
         self._lock = RLock()
-        self._root = Place()
-        self._places: dict[str, Place] = {}
+        self._root = Frame()
+        self._frames: dict[str, Frame] = {}
         self._answered: set[str] = set()  # the ids of calls whose results were emitted
         self.is_left = False
 
@@ -115,15 +115,15 @@ class Watch(BaseCallback):
         if self.is_left:
             raise LeftError
 
-    def _current_place(self) -> Place:
-        return self._places.get(running_id.get() or "", self._root)
+    def _current_frame(self) -> Frame:
+        return self._frames.get(running_id.get() or "", self._root)
 
     # The chunks of DSPy's own adapters, and those of a subscription to calls.
 
     async def send(self, item: Any) -> None:
         """Emit a chunk of a predictor without tools; a subscription sends those of all others."""
         self.refuse_left()
-        step = self._current_place().step
+        step = self._current_frame().step
         if step is not None and not step.has_tools:
             self.emit_chunk(step, step.texts, item)
             if getattr(item, "choices", None) and item.choices[0].get("finish_reason"):
@@ -133,9 +133,9 @@ class Watch(BaseCallback):
         self, calls: str, text_signature: Any, marker: str, default: str | None
     ) -> "_AnswerListener":
         """Return the listener to the answer of one request, whose calls are typed."""
-        place = self._current_place()
+        frame = self._current_frame()
         self.refuse_left()
-        step = place.step or self._step_between(place)
+        step = frame.step or self._step_between(frame)
         step.earlier_fields |= step.pieces.keys()  # an answer to a reask is another answer
         step.pieces.clear()
         with self._lock:  # the calls of an answer that another one replaces get no results
@@ -224,11 +224,11 @@ class Watch(BaseCallback):
     def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Begin a step, if it is a predictor."""
         self.refuse_left()
-        parent = self._current_place()
-        place = Place(parent, parent.within, instance=instance)
-        self._places[call_id] = place
+        parent = self._current_frame()
+        frame = Frame(parent, parent.within, instance=instance)
+        self._frames[call_id] = frame
         values: dict[str, Any] = inputs.get("kwargs") or {}
-        place.texts = frozenset(value for value in values.values() if isinstance(value, str))
+        frame.texts = frozenset(value for value in values.values() if isinstance(value, str))
         if not isinstance(instance, dspy.Predict):
             return
         self._emit_results(parent, values.values())
@@ -240,16 +240,16 @@ class Watch(BaseCallback):
         fields = signature.output_fields
         around = next((each for each in parent.with_callers() if isinstance(each.instance, ReActV2)), None)
         agent = None if around is None else around.instance
-        origin = Origin(instance, agent, (around or place).texts, has_tools)
+        origin = Origin(instance, agent, (around or frame).texts, has_tools)
         step = _AgentStep(parent.within, origin, owner=parent, fields=fields, has_tools=has_tools)
         if not has_tools:
             step.texts = field_texts(fields, getattr(settings.adapter, "field_marker", ""), NOWHERE)
         elif agent is not None:
             step.submit_texts = submit_texts(agent, instance, values)
-        place.step = step
+        frame.step = step
         self.steps.begin(step)
 
-    def _step_between(self, owner: Place) -> _AgentStep:
+    def _step_between(self, owner: Frame) -> _AgentStep:
         """Return a step for what no predictor did."""
         return _AgentStep(owner.within, number=self.steps.last_number, owner=owner)
 
@@ -257,11 +257,11 @@ class Watch(BaseCallback):
         self, call_id: str, outputs: Any | None, exception: BaseException | None = None
     ) -> None:
         """Emit what a predictor gave that did not stream, and what waited for its end."""
-        place = self._places.pop(call_id, self._root)
-        step = place.step
+        frame = self._frames.pop(call_id, self._root)
+        step = frame.step
         values: Any = outputs if isinstance(outputs, dspy.Prediction) else {}
-        if place.calls:
-            self._emit_results(place, [values.get("history")])
+        if frame.calls:
+            self._emit_results(frame, [values.get("history")])
         if step is None:
             return
         if exception is None:
@@ -297,16 +297,16 @@ class Watch(BaseCallback):
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Stop the request of a run that was left."""
         self.refuse_left()
-        parent = self._current_place()
-        self._places[call_id] = Place(parent, parent.within, parent.step, instance)
+        parent = self._current_frame()
+        self._frames[call_id] = Frame(parent, parent.within, parent.step, instance)
 
     def on_lm_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Forget a request."""
-        self._places.pop(call_id, None)
+        self._frames.pop(call_id, None)
 
     def count_usage(self, usage: Mapping[str, Any]) -> None:
         """Add up the tokens of a step, of which DSPy tells before a request ends."""
-        step = self._current_place().step
+        step = self._current_frame().step
         if step is not None:
             step.usage.update({name: n for name, n in usage.items() if isinstance(n, int)})
 
@@ -319,7 +319,7 @@ class Watch(BaseCallback):
 
     def _begin_tool(self, run_id: str, name: str, args: Any, call_id: str = "", agent_call: str = "") -> None:
         self.refuse_left()
-        parent = self._current_place()
+        parent = self._current_frame()
         with self._lock:
             known_id = call_id or agent_call
             run = call_to_run(parent, known_id, name, args) if known_id else None
@@ -330,7 +330,7 @@ class Watch(BaseCallback):
                 self.emit_call(self._step_between(parent), call)
                 run = next(open_call for open_call in parent.calls if open_call.call is call)
             run.has_begun = True
-        self._places[run_id] = Place(parent, run.call.id, run=run)
+        self._frames[run_id] = Frame(parent, run.call.id, run=run)
         if run.step.within is None and not run.is_submit:
             for callback in settings.callbacks or ():
                 if isinstance(callback, ToolGate):
@@ -338,16 +338,16 @@ class Watch(BaseCallback):
 
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Emit the result of a tool."""
-        place = self._places.pop(call_id, self._root)
-        if place.run is None or not (exception is None or isinstance(exception, Exception)):
+        frame = self._frames.pop(call_id, self._root)
+        if frame.run is None or not (exception is None or isinstance(exception, Exception)):
             return
-        result = result_of_end(place.run.call, outputs, exception)
+        result = result_of_end(frame.run.call, outputs, exception)
         if result is None:
             return
         ledger = current_ledger()
         if ledger is not None:  # whoever gets the event may save the history of the run
-            ledger.note_result(place.run.call.id, result)
-        self._result(place.run, result)
+            ledger.note_result(frame.run.call.id, result)
+        self._result(frame.run, result)
 
     def run_and_emit(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
         """Run the function of a call for a program that runs its calls itself, and emit the result."""
@@ -380,7 +380,7 @@ class Watch(BaseCallback):
 
     def emit_progress(self, call_id: str, message: str, fraction: float | None) -> None:
         """Emit how far a tool has come."""
-        run = self._current_place().run
+        run = self._current_frame().run
         if run is not None:
             self.steps.emit(run.step, events.Progress, call_id or run.call.id, message, fraction)
 
@@ -402,7 +402,7 @@ class Watch(BaseCallback):
 
     def take_result(self, result: ToolResult) -> None:
         """Emit the result of a call, which its function or a person gave; what comes later is none."""
-        run = self._end_run(result.call_id) or call_of_id(self._current_place(), result.call_id)
+        run = self._end_run(result.call_id) or call_of_id(self._current_frame(), result.call_id)
         if run is None:
             self.emit_rest([result])
             return
@@ -415,16 +415,16 @@ class Watch(BaseCallback):
         """Return the call, if its function runs: here, or in a thread that is left to itself."""
         with self._lock:
             here = running_id.get() or ""
-            for run_id in (here, *self._places):
-                run = self._places[run_id].run if run_id in self._places else None
+            for run_id in (here, *self._frames):
+                run = self._frames[run_id].run if run_id in self._frames else None
                 if run is not None and run.call.id == call_id:
-                    del self._places[run_id]
+                    del self._frames[run_id]
                     return run
         return None
 
     def emit_rest(self, results: Iterable[ToolResult]) -> None:
         """Emit those results of a turn that no tool gave here, such as those of rejected calls."""
-        step = self._step_between(self._current_place())
+        step = self._step_between(self._current_frame())
         for result in results:
             if result.call_id not in self._answered:
                 self._answered.add(result.call_id)
@@ -440,7 +440,7 @@ class Watch(BaseCallback):
             if not call.is_submit:
                 self.steps.emit(call.step, events.ResultReady, call.call.id, result)
 
-    def _emit_results(self, owner: Place, values: Iterable[Any]) -> None:
+    def _emit_results(self, owner: Frame, values: Iterable[Any]) -> None:
         """Emit the results of calls that no tool answered, as the next turn sends them."""
         for value in values:
             for row in _result_rows(value):
@@ -530,10 +530,10 @@ class _AnswerListener:
 def _cut_pieces(pieces: Iterable[str], start: int, end: int) -> list[str]:
     """Return the pieces of a text that are between two places of it."""
     cut: list[str] = []
-    place = 0
+    offset = 0
     for piece in pieces:
-        cut.append(piece[max(start - place, 0) : max(end - place, 0)])
-        place += len(piece)
+        cut.append(piece[max(start - offset, 0) : max(end - offset, 0)])
+        offset += len(piece)
     return [*filter(None, cut)]
 
 
