@@ -125,7 +125,7 @@ def note_caveat(request: Request, record: RequestRecord) -> Request:
 
 def refuse_unchosen_calls(calls: ToolCalls, record: CallRecord) -> ToolCalls:
     """Make calls bad that the tool choice does not allow, or whose tools a hook has taken out."""
-    choice = record.tool_choice if "tool_choice" in record.canonical else None
+    choice = record.canonical.get("tool_choice")  # also one that the route has no form for
     if choice is not None:
         functions = {entry.name for entry in record.decls.entries if isinstance(entry, ToolDecl)}
         calls = of_chosen_tools(calls, choice, functions)

@@ -147,3 +147,14 @@ def test_words_for_a_forced_call(mode: Any, choice: Any):
     with pytest.raises(MissingToolCalls, match="did not obey") as caught:
         send(answer=Answer(text="No."), tools=TOOLS[:2], options=options)
     assert caught.value.choice.text == "No."
+
+
+@pytest.mark.parametrize(
+    "choice", ["none", "one", ["one"], {"mode": "VALIDATED", "allowedFunctionNames": ["one"]}]
+)
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini", "ollama"])
+def test_a_call_that_the_choice_leaves_out_is_bad_on_every_route(wire: str, choice: Any):
+    """tool-call-outputs: An answer that breaks the tool choice is told in every mode."""
+    options = {"tool_choice": choice, "on_invalid": "keep"}
+    calls = send(wire, answer=Answer(calls=[Call("two")]), tools=TOOLS[:2], options=options).out.calls
+    assert (list(calls), [bad.code for bad in calls.invalid]) == ([], ["unknown_tool"])
