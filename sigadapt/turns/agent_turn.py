@@ -5,6 +5,7 @@ the inputs, the answer, and each result at the moment at which its call ends, in
 the run left has a failed result, so that the history can be sent: providers refuse a call without one.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ from sigadapt.signatures.tool_functions.open_call import (
     need_of,
     open_call,
 )
-from sigadapt.signatures.tool_results.function_calls import on_thread_end, outcome_at_cancel
+from sigadapt.signatures.tool_results.function_calls import on_thread_end, outcome_at_cancel, runs_on
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import (
     FailedResult,
@@ -244,6 +245,8 @@ class AgentTurn:
             outcome = outcome_at_cancel(error)
             if outcome is not None:
                 self.take_outcome(call, outcome)
+            elif isinstance(error, asyncio.CancelledError) and not runs_on(error):
+                self.cancel(call)
             on_thread_end(error, partial(self.take_outcome, call))
             raise
         finally:

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from typing import Any
 
 import dspy
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sigadapt
-from sigadapt import Run, ToolDecl, ToolDecls, Toolset, run_of
+from sigadapt import Run, ToolContext, ToolDecl, ToolDecls, Toolset, run_of
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, Failure
 
@@ -140,7 +141,7 @@ def test_cancelled_beside_a_result(kind: Any) -> None:
     assert isinstance(error, asyncio.CancelledError)
     order, fetch, look = pairs(run)
     assert order == ("order", False, ORDERED)
-    assert fetch == ("fetch", True, CANCELLED if kind is sigadapt.ReAct else NO_RESULT)
+    assert fetch == ("fetch", True, CANCELLED)
     # DSPy's agent runs a turn's calls one by one.
     assert look[1:] == ((False, "7 of Emma.") if kind is sigadapt.ReAct else (True, NOT_RUN))
     goes_on(run.history, results=3)
@@ -208,18 +209,21 @@ def test_one_by_one() -> None:
     assert shop.ran == [("order", "Emma", 2)]
 
 
+@pytest.mark.parametrize("has_context", [False, True])
 @pytest.mark.parametrize("kind", AGENTS)
-def test_a_thread_that_ends_later(kind: Any) -> None:
+def test_a_thread_that_ends_later(kind: Any, *, has_context: bool) -> None:
     """agent-runs: A thread that ends later keeps its result."""
     began = threading.Event()
     may_end = threading.Event()
 
-    def pay(to: str) -> str:
+    def pay(to: str, context: ToolContext | None = None) -> str:
         """Pay."""
         began.set()
         may_end.wait(10)
         return f"Paid {to}."
 
+    if not has_context:
+        pay = partial(pay, context=None)
     with serving([turn(Call("pay", {"to": "Eve"}))]), Run() as run:
         asyncio.run(cancel_when(began, agent_of(ToolDecls([pay]), kind)))
     assert pairs(run) == [("pay", True, NO_RESULT)]

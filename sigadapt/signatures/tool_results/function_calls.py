@@ -280,9 +280,11 @@ async def _wait_for(value: Any, timeout: float | None) -> Any:
             await _end(task, timeout)
         except asyncio.CancelledError as error:  # of the caller
             await _end(task, timeout)
+            outcome = Outcome.of(task.result)
             if task.done() and not task.cancelled():
-                failure = task.exception()
-                setattr(error, _OUTCOME, Outcome(error=failure) if failure else Outcome(task.result()))
+                setattr(error, _OUTCOME, outcome)
+            elif (thread := _thread_left_by(outcome.error)) is not None:
+                setattr(error, _THREAD, thread)
             raise
         if is_late:
             raise LateError(timeout or 0.0, is_cancelled=not runs_on(Outcome.of(task.result).error))
@@ -313,9 +315,13 @@ def on_thread_end(error: BaseException, take: Callable[[Outcome], None]) -> None
 
 def runs_on(error: BaseException | None) -> bool:
     """Return whether a function runs on in its thread after this cancellation."""
+    return _thread_left_by(error) is not None
+
+
+def _thread_left_by(error: BaseException | None) -> "futures.Future[Outcome] | None":
     while error is not None and not hasattr(error, _THREAD):
         error = error.__context__  # Python 3.10 raises another one out of a task
-    return error is not None
+    return getattr(error, _THREAD, None)
 
 
 def read_outcome(error: asyncio.CancelledError, read: Callable[[Any], Any]) -> None:
