@@ -135,8 +135,9 @@ class ResumedTurn:
     def leave(self) -> None:
         """Keep in the error what has ended, and what may still be running: neither runs a second time."""
         self._was_left = True
-        running = [ToolResult.failed(call, NO_RESULT) for call in [*self._running.values()]]
-        self.error.results = [*self._results.values(), *running]
+        running = {call.id: ToolResult.failed(call, NO_RESULT) for call in [*self._running.values()]}
+        results = {**running, **self._results}
+        self.error.results = [results[call.id] for call in self.error.calls.in_order() if call.id in results]
 
 
 def with_results(error: InputNeeded, results: ToolResults | Mapping[str, ToolResult]) -> dspy.History:

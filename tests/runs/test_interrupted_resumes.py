@@ -82,6 +82,27 @@ def test_an_interrupted_resume_keeps_its_results(is_saved: bool) -> None:
     assert shop.paid == ["Bob"]
 
 
+def test_an_interrupted_resume_has_its_results_in_the_order_of_the_calls() -> None:
+    """agent-runs: A resume that is interrupted keeps its results."""
+
+    async def ship() -> str:
+        """Ship."""
+        await asyncio.sleep(30)
+        return "Shipped."
+
+    def pay(to: str) -> str:
+        """Pay."""
+        return "Paid."
+
+    tools = [ToolDecl.of(tool, requires_confirmation=True) for tool in (ship, pay)]
+    with serving(turn(Call("ship", {}), Call("pay", {"to": "Bob"}))):
+        agent = sigadapt.ReAct("question -> answer", tools=tools)
+        error = waiting(lambda: agent(question="q"))
+        asyncio.run(interrupted(error, tools, reply=True))
+    ended = [(result.name, result.value) for result in error.results]
+    assert ended == [("ship", CANCELLED), ("pay", "Paid.")]
+
+
 def test_an_interrupted_resume_can_be_repeated() -> None:
     """agent-runs: A resume that is interrupted keeps its results."""
     shop = Shop()
