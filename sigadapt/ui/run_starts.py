@@ -222,10 +222,10 @@ def _shown_calls(chat: Chat, error: InputNeeded) -> dict[str, ShownCall]:
     for call in error.calls.in_order():
         page_id = chat.page_id_of(call.id)
         part = chat.last.calls.get(page_id)
-        if part is not None and not part.is_open:
+        if part is None or not part.is_open:  # no page shows an agent's `submit`
             continue
         calls[call.id] = ShownCall(page_id, call.id, call.name or "unnamed", "ready")
-        calls[call.id].input = None if part is None else part.input
+        calls[call.id].input = part.input
     return calls
 
 

@@ -28,6 +28,7 @@ from sigadapt.ui.log.chat_log import LeaseWatch
 
 FORMS = ("ai_sdk", "ag_ui")
 each_form = pytest.mark.parametrize("form", FORMS)
+AGENTS: list[Any] = [sigadapt.ReAct, dspy.ReActV2]
 PAID: list[str] = []
 
 
@@ -293,6 +294,26 @@ def test_the_id_of_a_bad_call_that_was_asked_again_takes_no_result(form: str, tm
         assert results["x1-2"] == "Paid Cy."
         assert page.calls()[-1][2] == "Paid Cy."
         assert "ToolError" not in str(rows)
+
+
+@each_form
+@pytest.mark.parametrize("kind", AGENTS)
+def test_a_submit_beside_a_call_that_waits_is_no_call_of_the_page(
+    form: str, kind: Any, tmp_path: Path
+) -> None:
+    """watching-runs: Each call has an id of its own on a page"""
+    asked = sigadapt.ToolDecl.of(pay, requires_confirmation=True)
+    early = Call("submit", {"answer": "Early."})
+    answers = [Answer(calls=[Call("pay", {"to": "Ada"}), early]), submit("Done.")]
+    with page_of(agent_of(asked, kind=kind), answers, tmp_path) as page:
+        rows = page.say(form, "Go.")
+        [request] = page.requests()
+        rows += page.reply(form, {request["id"]: True})
+        begun = {row["toolCallId"] for row in rows if row["type"] in {"tool-input-start", "TOOL_CALL_START"}}
+        assert {row["toolCallId"] for row in rows if "toolCallId" in row} == begun
+        assert PAID == ["Ada"]
+        assert [name for name, _, _ in page.calls()] == ["pay"]
+        assert "not taken" in page.sent
 
 
 def deep() -> Any:
