@@ -11,6 +11,7 @@ queries of models repeat its words.
 
 import math
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
@@ -137,7 +138,8 @@ _SATURATION = 1.5
 _LENGTH = 0.5
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PLURAL = re.compile(r"(?<=..[^s])s\Z")
-_EAST = "\u2e80-\u9fff\uac00-\ud7af"  # written without spaces: each character is a word
+# Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean are written without spaces: each character is a word.
+_EAST = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af"
 
 
 class ToolIndex:
@@ -166,8 +168,11 @@ class ToolIndex:
 
 def words(text: str) -> list[str]:
     """Return the words of a text or a name in lower case, without the s of a plural."""
-    matches = (word.lower() for word in _word().findall(_HUMP.sub(" ", text)))
-    return [_PLURAL.sub("", word) for word in matches]
+    text = _HUMP.sub(" ", text).casefold()
+    if not text.isascii():  # one form of each letter, without the marks that no letter holds
+        signs = unicodedata.normalize("NFKC", text)
+        text = "".join(sign for sign in signs if not unicodedata.category(sign).startswith("M"))
+    return [_PLURAL.sub("", word) for word in _word().findall(text)]
 
 
 @cache
