@@ -71,7 +71,9 @@ def body_of_parts(response: Any, finish: str | None) -> Json:
         if part.type == "tool_call"
     ]
     thinking = join_texts(part.text for part in parts if part.type == "thinking")
-    message = {"content": text_of_parts(parts), "reasoning_content": thinking, "tool_calls": calls}
+    refusal = join_texts(part.text for part in parts if part.type == "refusal")
+    text = join_texts(part.text for part in parts if part.type == "text")
+    message = {"content": text, "refusal": refusal, "reasoning_content": thinking, "tool_calls": calls}
     finish = finish or response.finish_reason
     if finish == "tool_call":
         finish = "tool_calls"

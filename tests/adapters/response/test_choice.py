@@ -183,6 +183,13 @@ LAST_EVENTS: dict[str, tuple[Json, str]] = {
 }
 
 
+def test_a_refusal_in_an_lm15_response_is_one() -> None:
+    """response-choice: An lm15 Response is read from the provider's body"""
+    parts = lm15.TextPart(text="Well. "), lm15.RefusalPart(text="I cannot.")
+    choice = choice_from_response(lm15_response("stop", None, *parts))
+    assert (choice.text, choice.finish_reason) == ("Well. I cannot.", "refusal")
+
+
 @pytest.mark.parametrize(("body", "finish"), LAST_EVENTS.values(), ids=LAST_EVENTS)
 def test_an_lm15_response_that_was_streamed_keeps_only_the_last_event(body: Json, finish: str) -> None:
     """response-choice: An lm15 Response is read from the provider's body"""
