@@ -34,7 +34,7 @@ _DEFINITIONS = ("$defs", "definitions")
 class DeclaredTool(RefusableTool):
     """A `dspy.Tool` of a declaration; `tool_functions/agent_tool.py` makes it and runs it."""
 
-    _decl: Runnable
+    _decl: Any  # its ToolDecl
 
     @property
     def fields(self) -> Fields:
@@ -44,7 +44,7 @@ class DeclaredTool(RefusableTool):
     @property
     def declaration(self) -> Runnable | None:
         """The declaration, if this tool was not changed since it was made of it."""
-        decl: Any = self._decl
+        decl = self._decl
         asking = asking_of(decl.func)
         if asking is not None and not asking.is_of(decl):
             return None

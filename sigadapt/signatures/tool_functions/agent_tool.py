@@ -152,12 +152,11 @@ class AgentTool(DeclaredTool):
 
     def _checked(self, result: Any) -> Any:
         """Return what the function returned, or raise why it does not fit what was declared."""
-        decl: Any = self._decl
-        if not decl.check_result:
+        if not self._decl.check_result:
             return result
         noted_value = result.value if isinstance(result, NotedValue) else result
         value = readable(noted_value, str(self.name))
-        error = None if isinstance(value, RefusedRun) else unfit_error(decl, value, noted_value)
+        error = None if isinstance(value, RefusedRun) else unfit_error(self._decl, value, noted_value)
         if error is not None:
             raise error
         return result
@@ -165,15 +164,13 @@ class AgentTool(DeclaredTool):
     @property
     def is_sequential(self) -> bool:
         """Whether the calls of a turn with this tool run one by one."""
-        decl: Any = self._decl
-        return decl.sequential
+        return self._decl.sequential
 
     def _timeout(self) -> float | None:
         """Return how long a call is waited for at most."""
-        decl: Any = self._decl
         ledger = current_ledger()
         # A function that asks first keeps the limit itself, once a person has answered.
-        own = None if asking_of(self._function) else decl.timeout
+        own = None if asking_of(self._function) else self._decl.timeout
         return least(own, None if ledger is None else ledger.seconds_left())
 
     @property
@@ -191,13 +188,12 @@ class AgentTool(DeclaredTool):
         """
         if asking_of(self._function) is not None:  # it shows a person the JSON first, and checks that
             return kwargs
-        decl: Any = self._decl
         args = {name: jsonable(value) for name, value in kwargs.items()}
-        arguments = without_own_defaults(decl, args)
-        flaw = decl.flaw_of(arguments)
+        arguments = without_own_defaults(self._decl, args)
+        flaw = self._decl.flaw_of(arguments)
         if flaw is None and not equal_json(kwargs, args):  # Python values, given by hand
             return kwargs
-        values = bound_arguments(decl, arguments) if flaw is None else flaw
+        values = bound_arguments(self._decl, arguments) if flaw is None else flaw
         if not isinstance(values, Flaw):
             return values
         raise ValueError(values.message)
