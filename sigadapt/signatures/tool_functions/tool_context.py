@@ -11,8 +11,7 @@ from typing_extensions import TypeVar as DefaultTypeVar
 from sigadapt.dspy_boundary.current_run import open_place
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import Declined, InvalidOption, InvalidToolDecl
-from sigadapt.json_values import Json, compact, cut, type_of
-from sigadapt.schemas.checking import check_json
+from sigadapt.json_values import ARGUMENT_LEVELS, Json, compact, cut, fault_in, type_of
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, schema_of
 from sigadapt.signatures.tool_functions.open_call import Need, OpenCall, QuestionReply, question_key
 
@@ -134,7 +133,9 @@ class ToolContext(Generic[Deps]):
         if not isinstance(text, str) or not text.strip():
             raise InvalidOption(f"expected a question, got {type_of(question)}", field="question")
         adapter, schema = _answer_type(type)
-        check_json(payload, tool=getattr(self.call, "name", None))
+        fault = fault_in(payload, levels=ARGUMENT_LEVELS)
+        if fault is not None:
+            raise InvalidOption(f"it is no JSON value: {fault.reason}", field="payload", path=fault.path)
         key = question_key(question, schema)
         position = self._open_call.next_position()
         need = Need("answer", question, schema, payload, question=key, position=position)

@@ -5,6 +5,7 @@
 
 import asyncio
 import copy
+import math
 import pickle
 import random
 from collections import Counter
@@ -169,6 +170,27 @@ def test_an_answer_is_checked_first(kind: Any, answer: Any, value: Any, unfit: A
     error.results_of([tool], {one(error).id: answer})
     assert answers[-1] == value
     assert type(answers[-1]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("field", "arguments"),
+    [
+        ("question", {"question": " "}),
+        ("type", {"type": object()}),
+        ("payload", {"payload": {"eur": math.nan}}),
+        ("payload", {"payload": [object()]}),
+    ],
+)
+def test_what_cannot_be_asked_names_its_argument(field: str, arguments: Any) -> None:
+    """tool-context: An answer is checked before anything runs."""
+
+    def confirm(context: ToolContext) -> str:
+        """Ask."""
+        return str(context.ask(**{"question": "Well?", **arguments}))
+
+    [result] = ToolCalls([{"name": "confirm", "args": {}}]).run([confirm])
+    assert result.is_error
+    assert str(result.value).startswith(f"InvalidOption: field '{field}'")
 
 
 def test_what_only_the_type_refuses_is_asked_again() -> None:
