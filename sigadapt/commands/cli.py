@@ -31,7 +31,8 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 # Typer writes bold and boxes into its help under `NO_COLOR`, too.
 _MARKUP_MODE: Literal["rich"] | None = None if os.environ.get("NO_COLOR") else "rich"
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=_MARKUP_MODE)
-for _verb in (demo, show, read):
+_VERBS = {verb.__name__: verb for verb in (demo, show, read)}
+for _verb in _VERBS.values():
     app.command()(_verb)
 
 
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
     words = sys.argv[1:] if arguments is None else [*arguments]
     verb = "sigadapt"
-    if words and not words[0].startswith("-"):
+    if words and words[0] in _VERBS:
         verb = f"sigadapt {words[0]}"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

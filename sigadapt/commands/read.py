@@ -2,6 +2,7 @@
 
 import json
 import sys
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,9 @@ class AnswerReading(NamedTuple):
 
 def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | None = None) -> AnswerReading:
     """Read what a provider sent, or what a model wrote, which needs declarations."""
-    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # as PowerShell writes files
+        content = content.decode("utf-16", "replace").encode()
+    start = content.removeprefix(BOM_UTF8).lstrip()
     if start[:1] not in (b"{", b"[") and not start.decode(errors="replace").startswith(_STREAM_FIELDS):
         return _text(content, decls)
     try:
@@ -81,7 +84,7 @@ def _provider_answer(content: bytes, dialect: str | None) -> AnswerReading:
 
 
 def _text(content: bytes, decls: ToolDecls | None) -> AnswerReading:
-    text = content.decode(errors="surrogateescape")
+    text = content.removeprefix(BOM_UTF8).decode(errors="surrogateescape")
     if not text.strip():
         fix = "Pass a provider's body or its whole stream."
         raise UnreadableResponse("there is nothing to read", fix=fix)

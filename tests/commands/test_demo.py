@@ -98,7 +98,7 @@ def test_a_model_without_a_key_is_one_sentence(
         (["demo", "--wire", "telegraph"], "not one of openai-chat, openai-responses, anthropic"),
         (["demo", "--engine", "steam"], "not one of 'auto', 'litellm'"),
         ([], "Missing command"),
-        (["dmeo"], "No such command 'dmeo'"),
+        (["dmeo"], "sigadapt: No such command 'dmeo'."),
     ],
 )
 def test_words_that_are_off_are_a_usage_error(

@@ -48,6 +48,14 @@ def test_the_wire_is_found_out(wire: str, *, stream: bool) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_file_may_begin_with_its_encoding(encoding: str, *, stream: bool) -> None:
+    """command-line: Bodies and streams of every wire are read."""
+    content = bytes_of("openai", GOOD, stream=stream)
+    assert read(content.decode().encode(encoding)) == read(content)
+
+
+@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", list(WIRES))
 def test_calls_are_checked_against_tools_on_request(
     wire: str, *, stream: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
