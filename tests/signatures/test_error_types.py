@@ -3,14 +3,14 @@
 import asyncio
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
 from signatures.tool_functions.served_tools import Call, serving, submits, turn
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecl, ToolResult, ToolResults
+from sigadapt import Run, ToolCalls, ToolDecl, ToolDecls, ToolResult, ToolResults
 
 mcp_types = pytest.importorskip("mcp.types")
 
@@ -72,8 +72,16 @@ CASES["StopIteration, later"] = later, "RuntimeError"  # Python's own: no corout
 BOTH = ToolCalls([{"id": f"call_{name}", "name": name, "args": {}} for name in ("fetch", "look")])
 
 
-def of_turn(function: Callable[..., Any], *, is_async: bool = False, timeout: Any = None) -> ToolResult:
-    tools = [ToolDecl.of(function, name="fetch"), ToolDecl.of(lambda: "here", name="look")]
+class Unchanged:
+    def after_tool(self, call: Any, result: Any, context: Any) -> None:
+        """Leave the result as it is."""
+
+
+def of_turn(
+    function: Callable[..., Any], *hooks: Any, is_async: bool = False, timeout: Any = None
+) -> ToolResult:
+    tools = ToolDecls([ToolDecl.of(function, name="fetch"), ToolDecl.of(lambda: "here", name="look")])
+    tools = tools.with_hooks(*hooks)
     if is_async:
         result, good = asyncio.run(BOTH.arun(tools, timeout=timeout))
     else:
@@ -97,7 +105,19 @@ WAYS: dict[str, Callable[[Callable[..., Any]], ToolResult]] = {
     "arun, in a time limit": functools.partial(of_turn, is_async=True, timeout=20),
     "sigadapt.ReAct": functools.partial(of_agent, sigadapt.ReAct),
     "dspy.ReActV2": functools.partial(of_agent, dspy.ReActV2),
+    "run, with a hook": lambda function: of_turn(function, Unchanged()),
+    "arun, with a hook": lambda function: of_turn(function, Unchanged(), is_async=True),
 }
+
+
+def test_an_awaited_agent_reads_the_type() -> None:
+    """tool-call-outputs: Any exception of a tool is a failed result."""
+    function = raising(StopIteration("the end"), is_async=False)
+    agent = cast("Any", dspy).ReActV2
+    with serving(turn(Call("fetch", {})), submits()), Run() as run:
+        program = agent("question -> answer", tools=ToolDecls([ToolDecl.of(function, name="fetch")]))
+        asyncio.run(program.acall(question="q"))
+    assert [result.value for result in run.rounds[0].results] == ["StopIteration: the end"]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -70,9 +70,14 @@ class LateError(TimeoutError):
         super().__init__(f"there was no result after {seconds:g} seconds. {end}")
 
 
-# The model and DSPy's agents read the name of its type.
-LateError.__name__ = LateError.__qualname__ = "TimeoutError"
-LateError.__module__ = "builtins"
+class _StopIteration(Exception):
+    """A StopIteration of a function, of which Python makes a RuntimeError in coroutines and generators."""
+
+
+# The model and DSPy's agents read the names of their types.
+for _kind, _name in ((LateError, "TimeoutError"), (_StopIteration, "StopIteration")):
+    _kind.__name__ = _kind.__qualname__ = _name
+    _kind.__module__ = "builtins"
 
 
 def run_function(
@@ -124,6 +129,8 @@ def _ended(outcome: Outcome) -> Any:
     """Return what a sync function returned, or raise what it raised: to cancel itself is to fail."""
     if isinstance(outcome.error, asyncio.CancelledError):  # the caller would take it for its own cancellation
         raise _cancelled_itself()
+    if isinstance(outcome.error, StopIteration):
+        raise _StopIteration(*outcome.error.args) from outcome.error
     return outcome.result()
 
 
