@@ -100,6 +100,11 @@ def test_a_cut_or_undeclared_call_is_bad(spec: Any, call: str) -> None:
         {"fields": {"tool_calls": {"open": "x", "content": "yaml"}}},
         {"fields": {"tool_calls": {"open": "x", "open_pattern": "x"}}},
         {"fields": {"tool_calls": {"open": "", "content": "json"}}},
+        {"fields": {"tool_calls": {"open": 1, "content": "json"}}},
+        {"fields": {"tool_calls": {"open": ["x", 1], "content": "json"}}},
+        {"fields": {"tool_calls": {"open": "x", "content": ["json"]}}},
+        {"fields": {"tool_calls": {"open": "x", "content": "json", "content_args": 1}}},
+        {"fields": {"tool_calls": {"open": "x", "content": "json", "content_args": {"tag_pattern": 1}}}},
     ],
 )
 def test_what_is_not_covered_is_refused(change: Any) -> None:

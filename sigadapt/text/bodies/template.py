@@ -126,20 +126,23 @@ def _check_field(name: str, field: Any) -> None:
         texts = field.get(edge, "-")
         if edge in field and f"{edge}_pattern" in field:
             raise _refuse(f"the field {name!r} has both {edge} and {edge}_pattern")
-        if not texts or not all([texts] if isinstance(texts, str) else texts):
-            raise _refuse(f"{edge} of the field {name!r} is empty")
+        options = [texts] if isinstance(texts, str) else texts
+        if not (is_array(options) and options and all(text and isinstance(text, str) for text in options)):
+            raise _refuse(f"{edge} of the field {name!r} is empty, or no text")
         _check_pattern(_pattern(field, edge))
     parser = field.get("content", "text")
-    args: Json = field.get("content_args", {})
+    args: Any = field.get("content_args", {})
+    if not isinstance(parser, str) or not is_object(args):
+        raise _refuse(f"the content of the field {name!r} is no text with an object of arguments")
     if name == "tool_calls" and (parser not in _PARSERS or not args.keys() <= _PARSERS[parser]):
         raise _refuse(f"its calls need the parser {parser!r} with {list(args)}")
     _check_pattern(args.get("tag_pattern", ""))
 
 
-def _check_pattern(pattern: str) -> None:
+def _check_pattern(pattern: Any) -> None:
     try:
         re.compile(pattern, re.DOTALL)
-    except re.error as error:
+    except (re.error, TypeError) as error:
         raise _refuse(f"{pattern!r} is no regular expression: {error}") from None
     if _repeats_repetition(pattern):
         raise _refuse(f"{pattern!r} has a repetition inside of a repetition")
