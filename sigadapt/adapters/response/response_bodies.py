@@ -70,10 +70,12 @@ def body_of_parts(response: Any, finish: str | None) -> Json:
         for part in parts
         if part.type == "tool_call"
     ]
-    thinking = join_texts(part.text for part in parts if part.type == "thinking")
-    refusal = join_texts(part.text for part in parts if part.type == "refusal")
-    text = join_texts(part.text for part in parts if part.type == "text")
-    message = {"content": text, "refusal": refusal, "reasoning_content": thinking, "tool_calls": calls}
+    texts: dict[str, list[Any]] = {"text": [], "refusal": [], "thinking": []}
+    for part in parts:
+        if part.type in texts:
+            texts[part.type].append(part.text)
+    message: Json = {"content": join_texts(texts["text"]), "refusal": "".join(texts["refusal"])}
+    message |= {"reasoning_content": join_texts(texts["thinking"]), "tool_calls": calls}
     finish = finish or response.finish_reason
     if finish == "tool_call":
         finish = "tool_calls"
