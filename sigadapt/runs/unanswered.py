@@ -38,6 +38,7 @@ class Frame:
     within: str | None = None  # the id of the call whose tool runs it
     step: Any = None  # the step of a predictor
     instance: Any = None  # the module or the model
+    agent: "Frame | None" = None  # the agent that runs here; inside of a tool, none outside of it
     texts: frozenset[str] = frozenset()  # the inputs of a module that are texts
     calls: list[UnansweredCall] = field(default_factory=list[UnansweredCall])  # of a module's predictors
     run: UnansweredCall | None = None  # the call that a tool answers

@@ -225,7 +225,9 @@ class Watch(BaseCallback):
         """Begin a step, if it is a predictor."""
         self.refuse_left()
         parent = self._current_frame()
-        frame = Frame(parent, parent.within, instance=instance)
+        frame = Frame(parent, parent.within, instance=instance, agent=parent.agent)
+        if isinstance(instance, ReActV2):
+            frame.agent = frame
         self._frames[call_id] = frame
         values: dict[str, Any] = inputs.get("kwargs") or {}
         frame.texts = frozenset(value for value in values.values() if isinstance(value, str))
@@ -238,9 +240,8 @@ class Watch(BaseCallback):
         except SigadaptError:  # which the adapter raises
             has_tools = True
         fields = signature.output_fields
-        around = next((each for each in parent.with_callers() if isinstance(each.instance, ReActV2)), None)
-        agent = None if around is None else around.instance
-        origin = Origin(instance, agent, (around or frame).texts, has_tools)
+        agent = None if frame.agent is None else frame.agent.instance
+        origin = Origin(instance, agent, (frame.agent or frame).texts, has_tools)
         step = _AgentStep(parent.within, origin, owner=parent, fields=fields, has_tools=has_tools)
         if not has_tools:
             step.texts = field_texts(fields, getattr(settings.adapter, "field_marker", ""), NOWHERE)
@@ -298,7 +299,7 @@ class Watch(BaseCallback):
         """Stop the request of a run that was left."""
         self.refuse_left()
         parent = self._current_frame()
-        self._frames[call_id] = Frame(parent, parent.within, parent.step, instance)
+        self._frames[call_id] = Frame(parent, parent.within, parent.step, instance, parent.agent)
 
     def on_lm_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Forget a request."""
