@@ -9,7 +9,7 @@ traces: no function runs for that.
 """
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from threading import Lock
 from typing import Any, Protocol
@@ -96,8 +96,8 @@ open_turn: ContextVar[OpenTurn | None] = ContextVar("open_turn", default=None)
 
 
 running_call: ContextVar[str | None] = ContextVar("running_call", default=None)
-"""The id of the call whose tool is about to run here. Who reads it sets it to None: a program inside of the
-tool has tools of the same name."""
+"""The id of the call whose tool is about to run here. The tool sets it to None before its function begins: a
+program inside of it has tools of the same name."""
 
 
 def call_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
@@ -105,9 +105,7 @@ def call_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any])
     turn = open_turn.get()
     if turn is not None:
         return turn.run(name, arguments, start)
-    if not is_run_by_agent():
-        return start()
-    with inside_tool():
+    with _inside_tool_of_loop():
         return start()
 
 
@@ -116,9 +114,7 @@ async def acall_in_turn(name: str, arguments: dict[str, Any], start: Callable[[]
     turn = open_turn.get()
     if turn is not None:
         return await turn.arun(name, arguments, start)
-    if not is_run_by_agent():
-        return await start()
-    with inside_tool():
+    with _inside_tool_of_loop():
         return await start()
 
 
@@ -127,11 +123,18 @@ def is_run_by_agent() -> bool:
     return isinstance(innermost_module(), AGENTS)
 
 
+def _inside_tool_of_loop() -> AbstractContextManager[None]:
+    """Return the context of a tool that DSPy's own loop begins, if it is not begun by hand inside of one."""
+    agent = innermost_module()
+    is_of_loop = isinstance(agent, AGENTS) and agent not in _agents_around()
+    return inside_tool(agent) if is_of_loop else nullcontext()
+
+
 @contextmanager
-def inside_tool() -> Generator[None]:
+def inside_tool(agent: Any) -> Generator[None]:
     """Note that what runs in the block is inside of a tool of an agent, and has turns of its own."""
     overrides: Any = thread_local_overrides
-    token = overrides.set(dotdict({**overrides.get(), _TOOLS: tools_around() + 1}))
+    token = overrides.set(dotdict({**overrides.get(), _TOOLS: (*_agents_around(), agent)}))
     turn_token = open_turn.set(None)
     try:
         yield
@@ -142,8 +145,12 @@ def inside_tool() -> Generator[None]:
 
 def tools_around() -> int:
     """Return how many tools of agents, one inside of the other, run around what runs here."""
+    return len(_agents_around())
+
+
+def _agents_around() -> tuple[Any, ...]:
     overrides: Any = thread_local_overrides.get()
-    return overrides.get(_TOOLS, 0)
+    return overrides.get(_TOOLS, ())
 
 
 def open_place() -> RunPlace | None:

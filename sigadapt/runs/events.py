@@ -1,7 +1,8 @@
 """The events of a run, which `sigadapt.stream` yields, and the order in which they come (`Steps`).
 
-Every event has `.step`, which counts the calls of predictors from 1 and never falls, and `.within`, the id of
-the tool call in which the program runs that the event is about; None outside of any tool.
+Every event has `.step`, which counts the calls of predictors from 1 and never falls: a result that comes late
+has the number of what was told before it. `.within` is the id of the tool call in which the program runs that
+the event is about; None outside of any tool.
 """
 
 from collections.abc import Callable, Sequence
@@ -231,8 +232,7 @@ class Steps:
                     return
                 self._running.pop(0)
 
-    def end_all(self) -> None:
-        """End the steps that run."""
+    def running(self) -> list[Step]:
+        """Return the steps that run, and those that ended behind one."""
         with self._lock:
-            for step in [*self._running]:
-                self.end(step)
+            return [*self._running]

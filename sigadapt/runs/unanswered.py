@@ -50,6 +50,13 @@ class Frame:
             yield frame
             frame = frame.caller if frame.run is None else None
 
+    def is_inside(self, other: "Frame") -> bool:
+        """Return whether this is the other frame, or runs in it, at whatever depth."""
+        frame: Frame | None = self
+        while frame is not None and frame is not other:
+            frame = frame.caller
+        return frame is not None
+
 
 def call_of_id(frame: Frame, call_id: str) -> UnansweredCall | None:
     """Return the call of an id, whether it has begun or not."""

@@ -198,7 +198,7 @@ def _in_run(turn: ResumedTurn) -> Generator[Run[Any]]:
             run.state.update(copy_of_state(error.state))  # otherwise the open run has a newer state
         run.ledger.resume(earlier, turn.kept if is_agents else None, {call.id for call in error.calls})
         try:
-            with inside_tool():
+            with inside_tool(None):  # only now: the turn itself is resumed outside of it
                 yield run
         except InputNeeded:
             raise

@@ -314,18 +314,13 @@ class Watch(BaseCallback):
     def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Find the call that a tool answers."""
         args: Any = inputs.get("kwargs") or {}
-        answered_id = running_call.get() or ""
-        running_call.set(None)
-        self._begin_tool(call_id, str(instance.name), args, agent_call=answered_id)
+        self._begin_tool(call_id, str(instance.name), args, running_call.get())
 
-    def _begin_tool(self, run_id: str, name: str, args: Any, call_id: str = "", agent_call: str = "") -> None:
+    def _begin_tool(self, run_id: str, name: str, args: Any, call_id: str | None) -> None:
         self.refuse_left()
         parent = self._current_frame()
         with self._lock:
-            known_id = call_id or agent_call
-            run = call_to_run(parent, known_id, name, args) if known_id else None
-            if run is None and not call_id:  # its id may be that of an agent around, which has no events here
-                run = guess(parent, name, args)
+            run = guess(parent, name, args) if call_id is None else call_to_run(parent, call_id, name, args)
             if run is None:
                 call = ToolCall(id=call_id or f"call_{run_id[:22]}", name=name, args=jsonable(args))
                 self.emit_call(self._step_between(parent), call)
@@ -346,9 +341,11 @@ class Watch(BaseCallback):
         if result is None:
             return
         ledger = current_ledger()
-        if ledger is not None:  # whoever gets the event may save the history of the run
+        owner = frame.run.owner
+        if ledger is not None and owner is owner.agent:  # who gets the event may save the run's history
             ledger.note_result(frame.run.call.id, result)
         self._result(frame.run, result)
+        self._leave(frame)
 
     def run_and_emit(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
         """Run the function of a call for a program that runs its calls itself, and emit the result."""
@@ -403,25 +400,32 @@ class Watch(BaseCallback):
 
     def take_result(self, result: ToolResult) -> None:
         """Emit the result of a call, which its function or a person gave; what comes later is none."""
-        run = self._end_run(result.call_id) or call_of_id(self._current_frame(), result.call_id)
+        frame = self._end_run(result.call_id)
+        run = call_of_id(self._current_frame(), result.call_id) if frame is None else frame.run
         if run is None:
             self.emit_rest([result])
             return
-        ledger = current_ledger()
-        if ledger is not None:  # as in `on_tool_end`
-            ledger.note_result(result.call_id, result)
         self._result(run, result)
+        if frame is not None:
+            self._leave(frame)
 
-    def _end_run(self, call_id: str) -> UnansweredCall | None:
-        """Return the call, if its function runs: here, or in a thread that is left to itself."""
+    def _end_run(self, call_id: str) -> Frame | None:
+        """Return the frame of a call, if its function runs: here, or in a thread that is left to itself."""
         with self._lock:
-            here = running_id.get() or ""
-            for run_id in (here, *self._frames):
-                run = self._frames[run_id].run if run_id in self._frames else None
-                if run is not None and run.call.id == call_id:
-                    del self._frames[run_id]
-                    return run
+            current = self._current_frame()
+            for run_id in (running_id.get() or "", *self._frames):
+                frame = self._frames.get(run_id)
+                if frame is None or frame.run is None or frame.run.call.id != call_id:
+                    continue
+                if frame.is_inside(current):
+                    return self._frames.pop(run_id, None)
         return None
+
+    def _leave(self, frame: Frame) -> None:
+        """End the steps of a tool that has its result: one that it left in a thread holds back no others."""
+        for step in self.steps.running():
+            if isinstance(step, _AgentStep) and step.owner.is_inside(frame):
+                self.steps.end(step)
 
     def emit_rest(self, results: Iterable[ToolResult]) -> None:
         """Emit those results of a turn that no tool gave here, such as those of rejected calls."""
@@ -455,7 +459,8 @@ class Watch(BaseCallback):
 
     def end(self, prediction: Any = None, error: BaseException | None = None) -> None:
         """Emit the end: a prediction, or the error; before it, whom a run waits for."""
-        self.steps.end_all()
+        for step in self.steps.running():
+            self.steps.end(step)
         last = self._step_between(self._root)
         if error is None:
             self.steps.emit(last, events.Ended, prediction)

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import dspy
 
 from sigadapt.dspy_boundary.contract import RefusableTool
-from sigadapt.dspy_boundary.current_run import ToolCallSpan, open_turn, running_call, tracer_here
-from sigadapt.dspy_boundary.internals import SUBMIT, refuse_left
+from sigadapt.dspy_boundary.current_run import ToolCallSpan, inside_tool, running_call, tracer_here
+from sigadapt.dspy_boundary.internals import SUBMIT, innermost_module, refuse_left
 from sigadapt.errors import InvalidToolDecl, UnboundToolCall
 from sigadapt.json_values import is_object, is_sequence
 from sigadapt.signatures import mcp_servers
@@ -184,11 +184,10 @@ class AgentCalls:
         names = [self._calls.tool_calls[position].name for position in self._positions]
         counted = {n for n, name in enumerate(names) if name != SUBMIT}
         self._count(len(counted))
-        token = open_turn.set(None)
         try:
-            yield
+            with inside_tool(innermost_module()):
+                yield
         finally:
-            open_turn.reset(token)
             self._count(len(self._begun & counted) - len(counted))
 
     def _count(self, count: int) -> None:

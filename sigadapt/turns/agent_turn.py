@@ -16,7 +16,7 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import format_error_for_lm
 
-from sigadapt.dspy_boundary.current_run import ToolCallSpan, inside_tool, open_turn, tracer_here
+from sigadapt.dspy_boundary.current_run import ToolCallSpan, inside_tool, open_turn, tools_around, tracer_here
 from sigadapt.dspy_boundary.internals import SUBMIT, innermost_module, refuse_left
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.json_values import without_halves
@@ -76,6 +76,7 @@ class AgentTurn:
         """Whether a failed tool has a traceback in the history, because the model is to read it."""
         self.answer: dict[str, Any] | None = None
         """The agent's outputs, if the model answered in words."""
+        self._tools_around = tools_around()
         self._history = read(dspy.History, history, None)
         self._length = len(self._history.messages)
         self._event = dict(inputs)
@@ -167,14 +168,11 @@ class AgentTurn:
 
     def note_result(self, call_id: str, result: ToolResult) -> None:
         """Keep a result that the agent does not have yet, if its own tool gave it."""
+        if tools_around() != self._tools_around + 1:  # a program inside of its tool gave it
+            return
         with self._lock:
-            is_of_turn = call_id in self._calls_by_id
-            if self._is_agents_tool() and is_of_turn and call_id not in self._results:
+            if call_id in self._calls_by_id and call_id not in self._results:
                 self._results[call_id] = agent_result(result)
-
-    def _is_agents_tool(self) -> bool:
-        """Return whether what runs here is a tool of the agent, not of a program inside of one."""
-        return innermost_module() is self.agent
 
     def refuse_waiting(self, refusal: Callable[[str], SigadaptError]) -> None:
         """Let no call of the turn wait; `refusal` makes the error by the name of the tool."""
@@ -191,7 +189,7 @@ class AgentTurn:
         """Run a tool of an agent of DSPy's, for the first call of its name that has not begun."""
         call = self._call_of(name, arguments)
         if call is None:
-            with inside_tool():
+            with inside_tool(self.agent):
                 return start()
         if not self._stops:
             with self._running(call) as keep:
@@ -204,7 +202,7 @@ class AgentTurn:
         """Do the same as `run` in async code."""
         call = self._call_of(name, arguments)
         if call is None:
-            with inside_tool():
+            with inside_tool(self.agent):
                 return await start()
         if not self._stops:
             with self._running(call) as keep:
@@ -230,7 +228,7 @@ class AgentTurn:
             if name != SUBMIT:
                 self.count_calls(1)
             self.begin(call)
-            with inside_tool():
+            with inside_tool(self.agent):
                 yield partial(self._keep, current, span)
         except CallStop as stop:
             _end_span(span, stop)
@@ -341,7 +339,7 @@ class AgentTurn:
         return value if self.keeps_tracebacks else message_in(value, name)
 
     def _call_of(self, name: str, arguments: Mapping[str, Any]) -> ToolCall | None:
-        if not self._is_agents_tool():
+        if innermost_module() is not self.agent:
             return None
         with self._lock:
             waiting = [call for call in self._waiting.values() if call.name == name]

@@ -240,7 +240,7 @@ class _RunningJobs:
         self._ends[position] = end
         if position in self._spans:
             _end_span(self._spans[position], outcome, end)
-        for watch in self._watches:
+        for watch in reversed(self._watches):  # who sees the event may save what the turn has kept
             if isinstance(end, CallStop):
                 watch.stop(job.call, end)
             else:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import dspy
 
-from sigadapt.dspy_boundary.current_run import acall_in_turn, call_in_turn, current_ledger
+from sigadapt.dspy_boundary.current_run import acall_in_turn, call_in_turn, current_ledger, running_call
 from sigadapt.dspy_boundary.internals import with_callbacks
 from sigadapt.errors import InputNeeded, InvalidToolDecl
 from sigadapt.json_values import Json, compact, equal_json, is_object
@@ -136,6 +136,7 @@ class AgentTool(DeclaredTool):
     @contextmanager
     def _inside(self) -> Generator[None]:
         """Refuse a program inside of the tool that has to wait: the outer run continues."""
+        running_call.set(None)
         try:
             yield
         except InputNeeded:
