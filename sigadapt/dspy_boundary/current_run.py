@@ -1,8 +1,8 @@
 """What runs here: the run that is open (`sigadapt.Run`), the turn of an agent, and who traces it.
 
 A run rides in DSPy's settings, which DSPy takes along into its threads and which tasks copy. So every request
-and every tool finds the run that it belongs to, whatever the program sets for itself. So does the number of
-tools that run around: whoever runs a tool for an agent says so (`inside_tool`), and nobody infers it.
+and every tool finds the run that it belongs to, whatever the program sets for itself. So do the agents whose
+tools run around: whoever runs a tool for an agent says so (`inside_tool`).
 
 Who reports to the tracer (`sigadapt.tracing`) reads `tracer_here.get().tracer`, which is None where nobody
 traces: no function runs for that.
@@ -126,7 +126,7 @@ def is_run_by_agent() -> bool:
 def _inside_tool_of_loop() -> AbstractContextManager[None]:
     """Return the context of a tool that DSPy's own loop begins, if it is not begun by hand inside of one."""
     agent = innermost_module()
-    is_of_loop = isinstance(agent, AGENTS) and agent not in _agents_around()
+    is_of_loop = isinstance(agent, AGENTS) and agent not in agents_around()
     return inside_tool(agent) if is_of_loop else nullcontext()
 
 
@@ -134,7 +134,7 @@ def _inside_tool_of_loop() -> AbstractContextManager[None]:
 def inside_tool(agent: Any) -> Generator[None]:
     """Note that what runs in the block is inside of a tool of an agent, and has turns of its own."""
     overrides: Any = thread_local_overrides
-    token = overrides.set(dotdict({**overrides.get(), _TOOLS: (*_agents_around(), agent)}))
+    token = overrides.set(dotdict({**overrides.get(), _TOOLS: (*agents_around(), agent)}))
     turn_token = open_turn.set(None)
     try:
         yield
@@ -143,12 +143,8 @@ def inside_tool(agent: Any) -> Generator[None]:
         open_turn.reset(turn_token)
 
 
-def tools_around() -> int:
-    """Return how many tools of agents, one inside of the other, run around what runs here."""
-    return len(_agents_around())
-
-
-def _agents_around() -> tuple[Any, ...]:
+def agents_around() -> tuple[Any, ...]:
+    """Return whose tools run around what runs here, the outermost first; None is a turn that is resumed."""
     overrides: Any = thread_local_overrides.get()
     return overrides.get(_TOOLS, ())
 

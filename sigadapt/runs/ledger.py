@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import dspy
 
-from sigadapt.dspy_boundary.current_run import tools_around
+from sigadapt.dspy_boundary.current_run import agents_around
 from sigadapt.errors import InvalidOption, LimitExceeded
 from sigadapt.providers.usage import Usage
 from sigadapt.signatures.calls import ToolCalls
@@ -25,6 +25,9 @@ _SPENT = ("input_tokens", "output_tokens", "total_tokens", "cost")
 
 _LEAST_SECONDS = 0.001
 """What a tool gets if no time is left: a timeout is above 0."""
+
+_MOST_AGENTS = 100
+"""How many agents side by side have their failures counted: a run may be open as long as its program."""
 
 _COUNTING = RLock()
 """Held while a request is checked and counted, so that two threads do not both take the last one."""
@@ -107,15 +110,17 @@ class Ledger:
         self.ids = self.own_id if outer is None else self.own_id | outer.ids
         """The ids of the ledgers that count what happens here."""
         self.turn: AgentTurn | None = None
-        self.refusal: LimitExceeded | None = None  # raised in a nested agent, whose tool swallowed it
         self.failed_turns = 0
-        """How many turns of the outermost agent in a row had no call that succeeded."""
+        """How many turns in a row of the agent whose turn it is had no call that succeeded."""
+        self._other_agents: dict[int, tuple[AgentTurn, int]] = {}
+        """By the agent's id: its last turn, and how many failed."""
         self.resumed_calls: frozenset[str] = frozenset()
         """The ids of the calls of the turn that this run resumes; empty for any other run."""
         self.latest_resumed: Ledger | None = None  # of the runs inside of this one that resumed a turn
         self.limits = limits
         self.outer = outer
-        self.tools_around = tools_around()
+        self.depth = len(agents_around())
+        """How many tools of agents the run is inside of."""
         self._began: float | None = None
         self._earlier_seconds = 0.0  # before the run waited for a person
 
@@ -165,12 +170,12 @@ class Ledger:
 
     def is_of_tool(self, outer: "Ledger") -> bool:
         """Return whether this is the ledger of a run inside of a tool of another run's agent."""
-        return self.tools_around > outer.tools_around
+        return self.depth > outer.depth
 
     @property
     def is_inside_tool(self) -> bool:
         """Whether what runs now is inside of a tool of an agent of this run."""
-        return tools_around() > self.tools_around
+        return len(agents_around()) > self.depth
 
     def is_inside(self, earlier: "Ledger") -> bool:
         """Return whether an earlier run was, too, inside of one of the runs around this one."""
@@ -220,21 +225,25 @@ class Ledger:
             LimitExceeded: the error of a nested agent, which the tool of this one swallowed; `failures`.
         """
         turn.count_calls = self.count_calls
-        for ledger in self.with_outer():
-            if ledger.is_inside_tool:
-                continue
-            earlier = ledger.turn
-            ledger.turn = turn
-            refusal = ledger.refusal
-            ledger.refusal = None
-            if refusal is not None:
-                raise refusal
+        ledgers = [ledger for ledger in self.with_outer() if not ledger.is_inside_tool]
+        for ledger, earlier in [(ledger, ledger.change_turn(turn)) for ledger in ledgers]:
             if earlier is None:
                 continue
-            if earlier.agent in (None, turn.agent):
-                ledger.count_failure(earlier)
-            else:
-                ledger.failed_turns = 0
+            if earlier.refusal is not None and earlier.is_before(turn):
+                raise earlier.refusal
+            ledger.count_failure(earlier)
+
+    def change_turn(self, turn: AgentTurn) -> AgentTurn | None:
+        """Take the turn that begins, and return the one before it of the same agent, if there was one."""
+        earlier = self.turn
+        self.turn = turn
+        if earlier is None or earlier.agent in (None, turn.agent):
+            return earlier
+        self._other_agents[id(earlier.agent)] = earlier, self.failed_turns
+        if len(self._other_agents) > _MOST_AGENTS:
+            self._other_agents.pop(next(iter(self._other_agents)))
+        earlier, self.failed_turns = self._other_agents.pop(id(turn.agent), (None, 0))
+        return earlier
 
     def count_failure(self, turn: AgentTurn) -> None:
         """Count a turn in which no call succeeded, or begin anew after one in which a call did.
@@ -347,6 +356,10 @@ class Ledger:
             self._refuse(LimitExceeded(name, used, limit, next_calls))
 
     def _refuse(self, error: LimitExceeded) -> NoReturn:
-        if self.is_inside_tool:
-            self.refusal = error
+        agents = agents_around()[self.depth :]
+        turn = self.turn
+        if agents and turn is not None and turn.agent is not agents[0]:
+            turn, _ = self._other_agents.get(id(agents[0]), (turn, 0))
+        if agents and turn is not None:
+            turn.refusal = error
         raise error

@@ -16,9 +16,15 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import format_error_for_lm
 
-from sigadapt.dspy_boundary.current_run import ToolCallSpan, inside_tool, open_turn, tools_around, tracer_here
+from sigadapt.dspy_boundary.current_run import (
+    ToolCallSpan,
+    agents_around,
+    inside_tool,
+    open_turn,
+    tracer_here,
+)
 from sigadapt.dspy_boundary.internals import SUBMIT, innermost_module, refuse_left
-from sigadapt.errors import InputNeeded, SigadaptError
+from sigadapt.errors import InputNeeded, LimitExceeded, SigadaptError
 from sigadapt.json_values import without_halves
 from sigadapt.signatures.awaiting import Outcome
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
@@ -76,7 +82,9 @@ class AgentTurn:
         """Whether a failed tool has a traceback in the history, because the model is to read it."""
         self.answer: dict[str, Any] | None = None
         """The agent's outputs, if the model answered in words."""
-        self._tools_around = tools_around()
+        self.refusal: LimitExceeded | None = None
+        """Raised in a program inside of a tool of the turn, which may have swallowed it."""
+        self._depth = len(agents_around())
         self._history = read(dspy.History, history, None)
         self._length = len(self._history.messages)
         self._event = dict(inputs)
@@ -109,6 +117,10 @@ class AgentTurn:
             self._event.update(outputs)
             self._take_calls(calls, field)
         open_turn.set(self)
+
+    def is_before(self, turn: "AgentTurn") -> bool:
+        """Return whether another turn is of the same run of the agent."""
+        return self.agent is None or self._history is turn._history  # noqa: SLF001  (its own class)
 
     def say(self, answer: dict[str, Any] | None) -> None:
         """Take what the first candidate says without a call: the agent's outputs, or None."""
@@ -168,7 +180,7 @@ class AgentTurn:
 
     def note_result(self, call_id: str, result: ToolResult) -> None:
         """Keep a result that the agent does not have yet, if its own tool gave it."""
-        if tools_around() != self._tools_around + 1:  # a program inside of its tool gave it
+        if len(agents_around()) != self._depth + 1:  # a program inside of its tool gave it
             return
         with self._lock:
             if call_id in self._calls_by_id and call_id not in self._results:

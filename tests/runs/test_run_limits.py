@@ -317,3 +317,36 @@ def test_an_agent_inside_of_a_tool_of_the_older_agent() -> None:
     with serving(script), Run() as run:
         out = in_tool(dspy.ReAct, inner)(question="OUTER")
     assert (out.answer, run.usage.tool_calls, run.history.messages) == ("Hi.", 1, [])
+
+
+@pytest.mark.parametrize("agent_of", AGENTS)
+def test_failures_of_agents_side_by_side(agent_of: Any) -> None:
+    """agent-runs: A limit holds for agents that run side by side."""
+
+    def script(_: Any) -> Answer:
+        return turn(looks("Nowhere"))
+
+    agents = [agent_of("question -> answer", tools=Shop().tools) for _ in range(2)]
+    example = dspy.Example(question="q").with_inputs("question")
+    with serving(script) as net, Run(Limits(failures=3)):
+        parallel = dspy.Parallel(num_threads=2, disable_progress_bar=True, provide_traceback=False)
+        parallel([(agent, example) for agent in agents])
+    assert len(net.received) == 6
+
+
+@pytest.mark.parametrize("agent_of", AGENTS)
+def test_a_refusal_is_of_its_turn(agent_of: Any) -> None:
+    """agent-runs: A nested agent is under both limits."""
+
+    def script(request: Any) -> Answer:
+        names = {tool["function"]["name"] for tool in request.body["tools"]}
+        if "research" in names:
+            return turn(Call("research", {"question": "INNER"}), Call("submit", {"answer": "outer"}))
+        return turn(*[looks()] * 5) if "INNER" in str(request.body) else submits("last")
+
+    outer = nested(agent_of, agent_of("question -> answer", tools=Shop().tools))
+    last = agent_of("question -> answer", tools=Shop().tools)
+    with serving(script), Run(Limits(tool_calls=4)) as run:
+        assert outer(question="OUTER").answer == "outer"
+        assert last(question="LAST").answer == "last"
+    assert run.usage.tool_calls == 1

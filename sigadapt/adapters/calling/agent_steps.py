@@ -21,7 +21,7 @@ from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.plan import inputs_of_turn, outputs_beside, refuse_invented_work
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.dspy_boundary.contract import ReActV2
-from sigadapt.dspy_boundary.current_run import current_ledger, open_turn, tools_around
+from sigadapt.dspy_boundary.current_run import agents_around, current_ledger, open_turn
 from sigadapt.dspy_boundary.internals import SUBMIT, is_submit, settings
 from sigadapt.errors import InvalidSignature
 from sigadapt.json_values import is_object, is_sequence
@@ -166,7 +166,7 @@ def take_answer(turn: AgentTurn, record: CallRecord, outputs: Mapping[str, Any])
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
     to_run = [call for call in good if call.name != SUBMIT]
     is_last_turn = len(to_run) < len(good) or turn.answer is not None
-    if tools_around():
+    if agents_around():
         turn.refuse_waiting(waits_inside)
     elif is_last_turn and turn.is_one_by_one:
         # DSPy's agent ends by `submit`, whatever the calls beside it do.
@@ -205,7 +205,7 @@ def stop_for_person(
     ]
     if not requests:
         return
-    if tools_around():
+    if agents_around():
         raise waits_inside(requests[0].call.name)
     fields = plan.history_fields
     history = inputs.get(fields.history) if fields.history else None
