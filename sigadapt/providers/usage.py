@@ -118,4 +118,5 @@ def sum_in(counts: Json, *paths: str) -> int | None:
 def price_in(counts: Json, name: str) -> float | None:
     """Return the price that a member holds."""
     value: Any = counts.get(name)
+    # `isfinite` raises for an int that no float holds.
     return value if type(value) in (int, float) and abs(value) <= float_info.max else None

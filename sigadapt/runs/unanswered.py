@@ -1,8 +1,7 @@
-"""The calls of a run that have no result yet, and which of them a tool that begins to run answers.
+"""Where a program is (`Frame`), and which of the calls without a result a tool that begins to run answers.
 
-Who runs the calls of a turn says the id of each (`call_of_id`). A program that runs a tool itself, as
-`dspy.ReAct` does, says none, so its call is guessed from where it runs (`guess`): its name, and the places
-around it.
+Who runs the calls of a turn says the id of each. A program that runs a tool itself, as `dspy.ReAct` does,
+says none, so its call is guessed from where it runs (`guess`): its name, and the frames around it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,14 +40,14 @@ class Frame:
     agent: "Frame | None" = None  # the agent that runs here; inside of a tool, none outside of it
     texts: frozenset[str] = frozenset()  # the inputs of a module that are texts
     calls: list[UnansweredCall] = field(default_factory=list[UnansweredCall])  # of a module's predictors
-    run: UnansweredCall | None = None  # the call that a tool answers
+    answers: UnansweredCall | None = None  # the call that a tool answers
 
     def with_callers(self) -> Iterator["Frame"]:
         """Yield this frame and those that called it; inside of a tool, none outside of it."""
         frame: Frame | None = self
         while frame is not None:
             yield frame
-            frame = frame.caller if frame.run is None else None
+            frame = frame.caller if frame.answers is None else None
 
     def is_inside(self, other: "Frame") -> bool:
         """Return whether this is the other frame, or runs in it, at whatever depth."""
@@ -63,8 +62,10 @@ def call_of_id(frame: Frame, call_id: str) -> UnansweredCall | None:
     return next(_calls_of_id(frame, call_id), None)
 
 
-def call_to_run(frame: Frame, call_id: str, tool: str, args: Any) -> UnansweredCall | None:
-    """Return the call of an id that a tool begins to run. Predictors of one program may share an id."""
+def call_to_run(frame: Frame, call_id: str | None, tool: str, args: Any) -> UnansweredCall | None:
+    """Return the call that a tool begins to run. Predictors of one program may share an id."""
+    if call_id is None:
+        return guess(frame, tool, args)
     return _first_with(args, (call for call in _calls_of_id(frame, call_id) if call.is_for(tool)))
 
 
@@ -74,7 +75,7 @@ def _calls_of_id(frame: Frame, call_id: str) -> Iterator[UnansweredCall]:
 
 
 def guess(frame: Frame, tool: str, args: Any) -> UnansweredCall | None:
-    """Return the call that a tool begins to run of which nobody says the id: the nearest of its name."""
+    """Return the nearest call of a tool's name, for a tool of which nobody says whose call it runs."""
     for around in frame.with_callers():
         call = _first_with(args, (call for call in around.calls if call.is_for(tool)))
         if call is not None:

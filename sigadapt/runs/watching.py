@@ -47,7 +47,7 @@ from sigadapt.runs.field_texts import (
     submit_texts,
     text_fields,
 )
-from sigadapt.runs.unanswered import AnyCall, Frame, UnansweredCall, call_of_id, call_to_run, guess
+from sigadapt.runs.unanswered import AnyCall, Frame, UnansweredCall, call_of_id, call_to_run
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import ToolResults
@@ -202,18 +202,18 @@ class Watch(BaseCallback):
         """Emit a whole call, once; a good one may turn out bad later."""
         self.emit_held(step)
         call: AnyCall = item.as_invalid() if isinstance(item, RefusedToolCall) else item
-        is_submit = step.submit_texts is not None and call.name == SUBMIT
-        open_call = UnansweredCall(call, step, step.owner, is_submit)
-        if is_submit and isinstance(call, ToolCall) and step.submit_texts is not None:
-            self.emit_submit_text(step, step.submit_texts.rest_of(call))
+        submit_texts = step.submit_texts if call.name == SUBMIT else None
+        if submit_texts is not None and isinstance(call, ToolCall):
+            self.emit_submit_text(step, submit_texts.rest_of(call))
         earlier = step.calls.get(call.id)
-        if earlier is not None and isinstance(earlier, InvalidToolCall) >= isinstance(call, InvalidToolCall):
+        if earlier is not None and (isinstance(earlier, InvalidToolCall) or isinstance(call, ToolCall)):
             return
         step.calls[call.id] = call
         with self._lock:
             if earlier is not None:
                 step.owner.calls[:] = [other for other in step.owner.calls if other.call is not earlier]
-            step.owner.calls.append(open_call)
+            is_submit = submit_texts is not None
+            step.owner.calls.append(UnansweredCall(call, step, step.owner, is_submit))
         if is_submit:
             return
         if not isinstance(call, ToolCall) or not _is_same(call, step.kept_calls.get(call.id)):
@@ -316,79 +316,79 @@ class Watch(BaseCallback):
         args: Any = inputs.get("kwargs") or {}
         self._begin_tool(call_id, str(instance.name), args, running_call.get())
 
-    def _begin_tool(self, run_id: str, name: str, args: Any, call_id: str | None) -> None:
+    def _begin_tool(self, dspy_id: str, name: str, args: Any, call_id: str | None) -> None:
         self.refuse_left()
         parent = self._current_frame()
         with self._lock:
-            run = guess(parent, name, args) if call_id is None else call_to_run(parent, call_id, name, args)
-            if run is None:
-                call = ToolCall(id=call_id or f"call_{run_id[:22]}", name=name, args=jsonable(args))
+            open_call = call_to_run(parent, call_id, name, args)
+            if open_call is None:
+                call = ToolCall(id=call_id or f"call_{dspy_id[:22]}", name=name, args=jsonable(args))
                 self.emit_call(self._step_between(parent), call)
-                run = next(open_call for open_call in parent.calls if open_call.call is call)
-            run.has_begun = True
-        self._frames[run_id] = Frame(parent, run.call.id, run=run)
-        if run.step.within is None and not run.is_submit:
+                open_call = next(open_call for open_call in parent.calls if open_call.call is call)
+            open_call.has_begun = True
+        self._frames[dspy_id] = Frame(parent, open_call.call.id, answers=open_call)
+        if open_call.step.within is None and not open_call.is_submit:
             for callback in settings.callbacks or ():
                 if isinstance(callback, ToolGate):
-                    callback.before_tool(run.call)
+                    callback.before_tool(open_call.call)
 
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Emit the result of a tool."""
         frame = self._frames.pop(call_id, self._root)
-        if frame.run is None or not (exception is None or isinstance(exception, Exception)):
+        if frame.answers is None or not (exception is None or isinstance(exception, Exception)):
             return
-        result = result_of_end(frame.run.call, outputs, exception)
+        result = result_of_end(frame.answers.call, outputs, exception)
         if result is None:
             return
         ledger = current_ledger()
-        owner = frame.run.owner
+        owner = frame.answers.owner
         if ledger is not None and owner is owner.agent:  # who gets the event may save the run's history
-            ledger.note_result(frame.run.call.id, result)
-        self._result(frame.run, result)
+            ledger.note_result(frame.answers.call.id, result)
+        self._result(frame.answers, result)
         self._leave(frame)
 
     def run_and_emit(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
         """Run the function of a call for a program that runs its calls itself, and emit the result."""
-        run_id = uuid4().hex
-        self._begin_tool(run_id, call.name, call.args, call.id)
-        token = running_id.set(run_id)
+        dspy_id = uuid4().hex
+        self._begin_tool(dspy_id, call.name, call.args, call.id)
+        token = running_id.set(dspy_id)
         try:
             value = function(**args)
         except BaseException as error:
-            self.on_tool_end(run_id, None, error)
+            self.on_tool_end(dspy_id, None, error)
             raise
         finally:
             running_id.reset(token)
         if inspect.isawaitable(value):
-            return self._await_run(run_id, value)
-        self.on_tool_end(run_id, value)
+            return self._await_run(dspy_id, value)
+        self.on_tool_end(dspy_id, value)
         return value
 
-    async def _await_run(self, run_id: str, running: Any) -> Any:
-        token = running_id.set(run_id)
+    async def _await_run(self, dspy_id: str, running: Any) -> Any:
+        token = running_id.set(dspy_id)
         try:
             value = await running
         except BaseException as error:
-            self.on_tool_end(run_id, None, error)
+            self.on_tool_end(dspy_id, None, error)
             raise
         finally:
             running_id.reset(token)
-        self.on_tool_end(run_id, value)
+        self.on_tool_end(dspy_id, value)
         return value
 
     def emit_progress(self, call_id: str, message: str, fraction: float | None) -> None:
         """Emit how far a tool has come."""
-        run = self._current_frame().run
-        if run is not None:
-            self.steps.emit(run.step, events.Progress, call_id or run.call.id, message, fraction)
+        open_call = self._current_frame().answers
+        if open_call is not None:
+            self.steps.emit(open_call.step, events.Progress, call_id or open_call.call.id, message, fraction)
 
     # The calls that `calls.run` or a resumed turn runs (`turns/running.py`).
 
     def begin(self, call: ToolCall) -> None:
         """Note that a call begins to run here."""
-        run_id = uuid4().hex
-        self._begin_tool(run_id, call.name, call.args, call.id)
-        running_id.set(run_id)
+        dspy_id = uuid4().hex
+        self._begin_tool(dspy_id, call.name, call.args, call.id)
+        running_id.set(dspy_id)
 
     def stop(self, call: ToolCall, stop: object) -> None:
         """Note that a call waits."""
@@ -401,11 +401,11 @@ class Watch(BaseCallback):
     def take_result(self, result: ToolResult) -> None:
         """Emit the result of a call, which its function or a person gave; what comes later is none."""
         frame = self._end_run(result.call_id)
-        run = call_of_id(self._current_frame(), result.call_id) if frame is None else frame.run
-        if run is None:
+        open_call = call_of_id(self._current_frame(), result.call_id) if frame is None else frame.answers
+        if open_call is None:
             self.emit_rest([result])
             return
-        self._result(run, result)
+        self._result(open_call, result)
         if frame is not None:
             self._leave(frame)
 
@@ -413,12 +413,12 @@ class Watch(BaseCallback):
         """Return the frame of a call, if its function runs: here, or in a thread that is left to itself."""
         with self._lock:
             current = self._current_frame()
-            for run_id in (running_id.get() or "", *self._frames):
-                frame = self._frames.get(run_id)
-                if frame is None or frame.run is None or frame.run.call.id != call_id:
+            for dspy_id in (running_id.get() or "", *self._frames):
+                frame = self._frames.get(dspy_id)
+                if frame is None or frame.answers is None or frame.answers.call.id != call_id:
                     continue
                 if frame.is_inside(current):
-                    return self._frames.pop(run_id, None)
+                    return self._frames.pop(dspy_id, None)
         return None
 
     def _leave(self, frame: Frame) -> None:
