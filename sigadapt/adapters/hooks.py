@@ -94,28 +94,28 @@ def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[
 def _checked(request: Request) -> Request:
     """Return a Request that hooks may have changed, with its call's name on each result, or refuse it."""
     tools: Any = request.get("tools", ())
-    rows: list[Any] = [request["messages"]]
-    if is_sequence(request["messages"]):
-        rows = [*request["messages"]]
-    fault = None
+    messages: Any = request["messages"]
     if not is_sequence(tools) or not all(map(is_object, tools)):
-        fault = "`tools` is no list of tools"
+        raise _unsendable("`tools` isn't a list of tools")
+    rows: list[Any] = [*messages] if is_sequence(messages) else [messages]
     waiting: dict[str, str] = {}  # the names of the calls before a message that have no result yet
     for number, row in enumerate(rows):
-        fault = fault or _fault_of(row, waiting)
-        if fault is None and row["role"] == "tool":
+        fault = _fault_of(row, waiting)
+        if fault is not None:
+            raise _unsendable(fault)
+        if row["role"] == "tool":
             rows[number] = _with_result(row, waiting.pop(row["tool_call_id"]))
-        elif fault is None:
+        else:
             waiting = {call["id"]: name_in(call) for call in row.get("tool_calls") or ()}
-    if waiting and fault is None:
-        fault = f"the call {next(iter(waiting))!r} has no result"
-    if fault is not None:
-        raise InvalidOption(
-            f"before_request left a request that cannot be sent: {fault}",
-            field="hooks",
-            fix="Give messages and tools in the shape of OpenAI's chat completions.",
-        )
+    if waiting:
+        raise _unsendable(f"the call {next(iter(waiting))!r} has no result")
     return {**request, "messages": rows}
+
+
+def _unsendable(fault: str) -> InvalidOption:
+    reason = f"before_request left a request that cannot be sent: {fault}"
+    fix = "Give messages and tools in the shape of OpenAI's chat completions."
+    return InvalidOption(reason, field="hooks", fix=fix)
 
 
 def _with_result(row: Json, name: str) -> Json:
@@ -133,13 +133,13 @@ def _with_result(row: Json, name: str) -> Json:
 def _fault_of(row: Any, waiting: Mapping[str, str]) -> str | None:
     """Return why a message cannot stand behind these calls; None if it can."""
     if not is_object(row) or row.get("role") not in _ROLES:
-        return f"{cut(repr(row))} is no message"
+        return f"{cut(repr(row))} isn't a message"
     content = row.get("content")
     calls: Any = row.get("tool_calls") or ()
     if row["role"] == "tool":
         call_id = row.get("tool_call_id")
         if not (isinstance(call_id, str) and call_id in waiting and isinstance(content, str)):
-            return f"the result of {cut(repr(call_id))} is no text, or follows no call with this id"
+            return f"the result of {cut(repr(call_id))} isn't a text, or follows no call with this id"
     elif waiting:
         return f"the call {next(iter(waiting))!r} has no result"
     elif not is_sequence(calls) or not all(map(_is_call, calls)):
