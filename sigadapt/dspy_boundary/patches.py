@@ -310,7 +310,7 @@ _SENDERS = ("send", "_send")
 
 def _run_from_thread(run: Any) -> Any:
     def run_from_thread(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        if not getattr(settings.send_stream, "is_direct", False):
+        if not is_direct(settings.send_stream):
             return run(function, *args, **options)
         running = function(*args)
         if getattr(function, "__name__", "") in _SENDERS:

@@ -20,7 +20,7 @@ from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall
 from sigadapt.signatures.calls.input_requests import has_all, pin_of_call, question_about, request_for
 from sigadapt.signatures.calls.tool_call import id_of_request, in_agreement
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, with_approval
-from sigadapt.signatures.sources.runnable import asking_of
+from sigadapt.signatures.sources.runnable import asking_of, own_limit
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import NO_PROGRESS, CallProgress, OpenCall
@@ -336,14 +336,12 @@ def _job_of_agreement(
     decl = declared_tool(call, decls)
     asks_itself = verdict is None and asking_of(decl.func) is not None
     function = decl.function if asks_itself else own_function(decl)
-    # A function that asks first keeps the limit itself, once a person has answered.
-    timeout = None if asking_of(function) else decl.timeout
     return Job(
         call,
         function=function,
         arguments=arguments,
         edit=agreement.edit,
-        timeout=timeout,
+        timeout=own_limit(function, decl.timeout),
         decl=decl,
         open_call=OpenCall(agreement.call, progress, verdict),
     )

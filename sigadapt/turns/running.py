@@ -24,7 +24,7 @@ from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import request_of_need
 from sigadapt.signatures.calls.tool_call import in_agreement, is_approved
 from sigadapt.signatures.confirmation import pin_of, question_for, with_approval
-from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
+from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask, own_limit
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
@@ -323,7 +323,7 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     body = _function_to_execute(current, decl)
     function = with_watcher(call, sync_entry(body))
     ledger = current_ledger()
-    timeout = None if asking_of(body) else decl.timeout
+    timeout = own_limit(body, decl.timeout)
     if ledger is not None:
         ledger.count_calls(1)
         timeout = least(timeout, ledger.seconds_left())

@@ -39,7 +39,7 @@ from sigadapt.ui.run_starts import RunStarts, decisions_of, flaw_of_replies, req
 _LOG = logging.getLogger("sigadapt")
 Form = Literal["ai_sdk", "ag_ui"]
 _PAGES: Mapping[object, type[Page]] = {"ai_sdk": AiSdkPage, "ag_ui": AgUiPage}
-_OF_STORES = ("append", "read", "beat", "delete", "for_owner")
+_OF_STORES = [name for name in vars(ChatStore) if not name.startswith("_")]
 """The methods of a `ChatStore`."""
 _BETWEEN_PIECES = 0.05
 """How many seconds a page that joins a run waits between two looks, so that many such pages cost little."""

@@ -68,6 +68,14 @@ def asking_of(function: Any) -> Asking | None:
     return asking if isinstance(asking, Asking) and asking.function is function else None
 
 
+def own_limit(func: Any, timeout: float | None) -> float | None:
+    """Return how long whatever runs a tool's function waits for it, of the timeout that is declared.
+
+    A function that asks first keeps the limit itself, once a person has answered.
+    """
+    return None if asking_of(func) else timeout
+
+
 def nobody_to_ask(tool: str) -> InvalidToolDecl:
     """Make the error of a tool that would run without the yes that it requires."""
     return InvalidToolDecl(

@@ -23,6 +23,7 @@ from sigadapt.signatures.sources.runnable import (
     asking_of,
     is_open,
     is_written_into_prompt,
+    own_limit,
     readable,
     refuse_forgotten_adapter,
     told_to_developer,
@@ -170,8 +171,7 @@ class AgentTool(DeclaredTool):
     def _timeout(self) -> float | None:
         """Return how long a call is waited for at most."""
         ledger = current_ledger()
-        # A function that asks first keeps the limit itself, once a person has answered.
-        own = None if asking_of(self._function) else self._decl.timeout
+        own = own_limit(self._function, self._decl.timeout)
         return least(own, None if ledger is None else ledger.seconds_left())
 
     @property
